@@ -1,0 +1,303 @@
+"""Breadth-first search of one system: what both explicit engines share.
+
+`reference` expands every enabled step, `reduced` a persistent set of them; this module knows only
+that something chooses. The verdicts on hangs, and on all else where there is none, are those of
+the full graph for any persistent choice (docs/soundness.md, "Persistent sets").
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from syncproof.models.narrate import describe
+from syncproof.models.system import Access, Failure, Overfull, State, Step, System, Transition
+
+Choose = Callable[[State, list[Transition]], list[Transition]]
+"""Which of the enabled steps of a state to explore."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much a search may use; 0 means no limit. Memory in bytes, of the whole process."""
+
+    states: int = 0
+    seconds: float = 0.0
+    memory: int = 0
+
+
+@dataclass
+class Meter:
+    """What has been used so far, over all systems of one question."""
+
+    budget: Budget
+    report: Callable[[int, int, int], None] | None = None
+    states: int = 0
+    transitions: int = 0
+    depth: int = 0
+    started: float = field(default_factory=time.monotonic)
+
+    def exceeded(self, frontier: int) -> str:
+        """The flag of the limit that is reached, or nothing; looked at once in 256 states."""
+        limit = self.budget
+        if limit.states and self.states >= limit.states:
+            return f"--budget-states {limit.states}"
+        if self.states % 256:
+            return ""
+        if self.report is not None:
+            self.report(self.states, frontier, self.depth)
+        if limit.seconds and time.monotonic() - self.started >= limit.seconds:
+            return f"--budget-seconds {limit.seconds:g}"
+        if limit.memory and self.states % 4096 == 0 and resident_bytes() >= limit.memory:
+            return f"--memory {limit.memory // 2**20}M"
+        return ""
+
+
+def resident_bytes() -> int:
+    """Memory of this process that is in use now, where the system tells it."""
+    try:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * 4096
+    except OSError:
+        return 0
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A broken property: the state before the last step, and that step (None: the state itself)."""
+
+    failure: Failure
+    state: State
+    last: Transition | None
+
+
+@dataclass
+class Exploration:
+    """What a search of one system found."""
+
+    system: System
+    parents: dict[State, tuple[State | None, Step | None, int]]
+    findings: list[Finding] = field(default_factory=list)
+    failing_states: set[State] = field(default_factory=set)
+    good: list[State] = field(default_factory=list)
+    stuck: list[State] = field(default_factory=list)
+    backward: dict[State, list[State]] = field(default_factory=dict)
+    reached: set[str] = field(default_factory=set)
+    races: dict[tuple[int, bool], tuple[State, Transition, Transition]] = field(
+        default_factory=dict
+    )
+    transitions: int = 0
+    stopped: str = ""
+
+    def path(self, state: State) -> list[Step]:
+        """The steps of the run that the search took to ``state``."""
+        steps: list[Step] = []
+        while True:
+            before, step, _ = self.parents[state]
+            if before is None or step is None:
+                return steps[::-1]
+            steps.append(step)
+            state = before
+
+
+def explore(
+    system: System,
+    choose: Choose | None,
+    asked: frozenset[str],
+    meter: Meter,
+    *,
+    stop_at_first: bool = True,
+    deepest: int = 0,
+) -> Exploration:
+    """Search one system breadth-first; ``choose`` None expands everything.
+
+    Stops at the first failure of a property in ``asked`` unless told otherwise. ``deepest`` bounds
+    the length of runs (0: no bound), for a search that only looks for a shorter failure.
+    """
+    start = system.initial_transition()
+    found = Exploration(system, {start.state: (None, None, 0)})
+    search = _Search(found, choose, asked, meter, stop_at_first)
+    if search.arrive(start, None):
+        return found
+    frontier = deque([start.state])
+    meter.states += 1
+    while frontier:
+        state = frontier.popleft()
+        depth = found.parents[state][2]
+        if deepest and depth >= deepest:
+            found.stopped = "depth"
+            break
+        found.stopped = meter.exceeded(len(frontier))
+        if found.stopped or search.expand(state, depth, frontier):
+            break
+    return found
+
+
+class _Search:
+    def __init__(
+        self,
+        found: Exploration,
+        choose: Choose | None,
+        asked: frozenset[str],
+        meter: Meter,
+        stop_at_first: bool,
+    ) -> None:
+        self.found, self.choose, self.asked = found, choose, asked
+        self.meter, self.stop_at_first = meter, stop_at_first
+        self.system = found.system
+
+    def expand(self, state: State, depth: int, frontier: deque[State]) -> bool:
+        """Take the steps of ``state``; True ends the search."""
+        found = self.found
+        try:
+            enabled = self.system.transitions(state)
+        except Overfull:
+            found.stopped = "in_flight"
+            return True
+        if "race-free" in self.asked:
+            self._races(state, enabled)
+        if not any(each.fair for each in enabled) and self._ended(state):
+            return True
+        for each in self.choose(state, enabled) if self.choose else enabled:
+            found.transitions += 1
+            self.meter.transitions += 1
+            if self.arrive(each, state):
+                return True
+            if self._absorbed(each):
+                found.failing_states.add(state)
+                continue
+            if each.state not in found.parents:
+                found.parents[each.state] = (state, each.step, depth + 1)
+                frontier.append(each.state)
+                self.meter.states += 1
+                self.meter.depth = max(self.meter.depth, depth + 1)
+            if each.fair:
+                found.backward.setdefault(each.state, []).append(state)
+        return False
+
+    def _absorbed(self, transition: Transition) -> bool:
+        """Whether the run is over because what it did is wrong."""
+        return any(
+            each.property in self.asked and each.property != "quiescent"
+            for each in transition.failures
+        )
+
+    def arrive(self, transition: Transition, before: State | None) -> bool:
+        """Note what a step says; True ends the search."""
+        self.found.reached.update(transition.reached)
+        for each in transition.failures:
+            if each.property in self.asked:
+                origin = transition.state if before is None else before
+                last = None if before is None else transition
+                self.found.findings.append(Finding(each, origin, last))
+        return self.stop_at_first and bool(self.found.findings)
+
+    def _ended(self, state: State) -> bool:
+        """Judge a state in which nothing has to happen any more; True ends the search."""
+        if not self.system.all_done(state):
+            self.found.stuck.append(state)
+            if "deadlock-free" in self.asked:
+                failure = Failure("deadlock-free", "no process can go on", -1)
+                self.found.findings.append(Finding(failure, state, None))
+                return self.stop_at_first
+            return False
+        self.found.good.append(state)
+        wrong = [each for each in judge_end(self.system, state) if each.property in self.asked]
+        self.found.findings += [Finding(each, state, None) for each in wrong]
+        return self.stop_at_first and bool(wrong)
+
+    def _races(self, state: State, enabled: Sequence[Transition]) -> None:
+        touched: dict[int, list[tuple[Access, Transition]]] = {}
+        for each in enabled:
+            for access in self.system.accesses(state, each):
+                touched.setdefault(access.cell, []).append((access, each))
+        for cell, accesses in touched.items():
+            for i, (one, first) in enumerate(accesses):
+                for other, second in accesses[:i]:
+                    self._race(state, cell, (one, first), (other, second))
+
+    def _race(
+        self,
+        state: State,
+        cell: int,
+        one: tuple[Access, Transition],
+        other: tuple[Access, Transition],
+    ) -> None:
+        """Two enabled accesses race unless both are reads or both synchronize.
+
+        Whether a put serves a wait is known only when all waits are, so pairs that depend on it
+        are kept apart and judged at the end.
+        """
+        if not (one[0].writes or other[0].writes):
+            return
+        same = one[1].step.kind == other[1].step.kind == "process"
+        if same and one[1].step.process == other[1].step.process:
+            return
+        if one[0].synchronizing and other[0].synchronizing:
+            if one[0].is_put and other[0].is_put:
+                self.found.races.setdefault((cell, False), (state, one[1], other[1]))
+            return
+        self.found.races.setdefault((cell, True), (state, one[1], other[1]))
+
+
+def judge_end(system: System, state: State) -> list[Failure]:
+    """What is wrong with a state in which all processes have returned."""
+    wrong = []
+    sent: set[object] = set()
+    times: dict[object, int] = {}
+    for process in range(system.processes):
+        ledger_sent, consumed = system.ledger.contents[system.node(state, process).ledger]
+        sent |= ledger_sent
+        for key, count in consumed:
+            times[key] = times.get(key, 0) + count
+    for key in sorted(sent | times.keys(), key=str):
+        count = times.get(key, 0)
+        if count != 1 or key not in sent:
+            source, destination, token, round = key  # type: ignore[misc]
+            message = (
+                f"token {token} of round {round} from rank {source} to rank {destination} "
+                + (f"is consumed {count} times" if key in sent else "is consumed but never sent")
+            )
+            wrong.append(Failure("exactly-once", message, -1))
+            break
+    wrong += _not_clean(system, state)
+    return wrong
+
+
+def _not_clean(system: System, state: State) -> list[Failure]:
+    if not system.nothing_in_flight(state):
+        return [Failure("quiescent", "puts are in flight when all processes have returned", -1)]
+    for number, cell in enumerate(system.cells):
+        value = system.value(state, number)
+        if cell.slot.region.clean and value != system.initial_value(number):
+            held = system.values[value]
+            return [Failure("quiescent", f"{cell} ends as {held}, not as it began", -1)]
+    return []
+
+
+def judge_races(found: Exploration) -> list[Finding]:
+    """The races among the noted pairs, now that it is known which cells are waited for."""
+    races = []
+    for (cell, certain), (state, one, other) in sorted(
+        found.races.items(), key=lambda item: (found.parents[item[1][0]][2], item[0])
+    ):
+        if certain or cell not in found.system.polled:
+            names = f"{describe(found.system, state, one)} and {describe(found.system, state, other)}"
+            message = f"{names} are not ordered on {found.system.cells[cell]}"
+            races.append(Finding(Failure("race-free", message, one.step.process), state, None))
+    return races
+
+
+def hung_states(found: Exploration) -> list[State]:
+    """The visited states from which no run ends, well or with a failure, fewest steps first."""
+    alive = set(found.good) | found.failing_states
+    work = list(alive)
+    while work:
+        for before in found.backward.get(work.pop(), ()):
+            if before not in alive:
+                alive.add(before)
+                work.append(before)
+    hung = [state for state in found.parents if state not in alive]
+    return sorted(hung, key=lambda state: found.parents[state][2])

@@ -1,0 +1,469 @@
+"""From coroutine to automaton: each role run once per history, on demand, and merged where safe.
+
+A node is a suspended role. Its edges are found by feeding it the values that the explorer meets;
+two histories share a node only if `identity` shows that nothing tells them apart.
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import CoroutineType
+from typing import Any
+
+from syncproof.models.core import Unresolved
+from syncproof.models.errors import UserError
+from syncproof.models.fabric import Profile
+from syncproof.models.identity import Identity, Refusal, discard
+from syncproof.models.lowering import Action, Lowering, Progress, frozen
+from syncproof.models.operations import Consumed, Kind, Operation, Sent, Statement
+from syncproof.models.values import Opaque
+
+LONGEST_HISTORY = 100_000
+
+
+@dataclass(frozen=True)
+class Place:
+    """A line of a role's source, and the kernel line that the operation names."""
+
+    file: str
+    line: int
+    text: str
+    at: str = ""
+
+    def __str__(self) -> str:
+        return f"{Path(self.file).name}:{self.line}"
+
+
+@dataclass(frozen=True)
+class Process:
+    """One role on one core of one rank."""
+
+    number: int
+    role: str
+    rank: int
+    instance: int
+    count: int
+
+    def __str__(self) -> str:
+        which = f"[{self.instance}]" if self.count > 1 else ""
+        return f"{self.role}{which}@rank{self.rank}"
+
+
+@dataclass(eq=False)
+class Node:
+    """A suspended role (``run``), one that returned (``done``) or went wrong (``error``)."""
+
+    number: int
+    state: str
+    operation: Operation | None
+    place: Place | None
+    actions: tuple[Action, ...]
+    ledger: int
+    history: tuple[Any, ...] = ()
+    progress: Progress = ()
+    base: Node | None = None
+    error: BaseException | None = None
+    in_sweep: bool = False
+    edges: dict[tuple[int, tuple[int, ...]], Edge | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Edge:
+    """What one step of the process does: statements, cells written, and where it goes."""
+
+    target: Node
+    statements: tuple[Statement, ...] = ()
+    writes: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass
+class _Live:
+    """A coroutine suspended at a node, with the sweep that it is in."""
+
+    coroutine: CoroutineType[Any, Any, Any]
+    sweep: _Sweep | None
+
+
+@dataclass
+class _Sweep:
+    history: tuple[Any, ...]
+    fingerprint: bytes | Refusal
+    first: Node | None = None
+
+
+class Ledger:
+    """Which tokens a process has sent and consumed so far; equal numbers, equal contents."""
+
+    def __init__(self) -> None:
+        self.contents: list[tuple[frozenset[Hashable], frozenset[tuple[Hashable, int]]]] = [
+            (frozenset(), frozenset())
+        ]
+        self._number = {self.contents[0]: 0}
+
+    def after(self, number: int, statements: tuple[Statement, ...]) -> int:
+        """The ledger after these statements."""
+        sent, consumed = self.contents[number]
+        for each in statements:
+            if isinstance(each, Sent):
+                sent |= {each.key}
+            elif isinstance(each, Consumed):
+                count = dict(consumed)
+                count[each.key] = count.get(each.key, 0) + 1
+                consumed = frozenset(count.items())
+        entry = (sent, consumed)
+        if entry not in self._number:
+            self._number[entry] = len(self.contents)
+            self.contents.append(entry)
+        return self._number[entry]
+
+
+class Automaton:
+    """The tables of one process, filled as they are asked for."""
+
+    def __init__(
+        self,
+        process: Process,
+        start: Callable[[], CoroutineType[Any, Any, Any]],
+        said: list[Statement],
+        lowering: Lowering,
+        identity: Identity | None,
+        ledger: Ledger,
+        mutation: Callable[[Operation, str, int], Operation | None] | None,
+    ) -> None:
+        self.process = process
+        self.nodes: list[Node] = []
+        self._start, self._said, self._lowering = start, said, lowering
+        self._identity, self._ledger, self._mutation = identity, ledger, mutation
+        self._known: dict[Hashable, Node] = {}
+        self._live: dict[int, _Live] = {}
+        self._verified = False
+        self.first, self.first_statements = self._begin()
+
+    @property
+    def profile(self) -> Profile:
+        """The fabric profile that this process runs under."""
+        return self._lowering.profile
+
+    @property
+    def quiet_is_local(self) -> bool:
+        """Whether a quiet only says that sources may be used again."""
+        return self.profile.quiet == "local"
+
+    def profile_to(self, rank: int) -> Profile:
+        """The profile from this process to memory of ``rank``."""
+        return self.profile.between(self.process.rank, rank)
+
+    # The explorer's side
+
+    def edge(self, node: Node, action: int, values: tuple[int, ...]) -> Edge | None:
+        """The step of ``node`` by its ``action``, with ``values`` in the cells it reads.
+
+        None if the action blocks on these values.
+        """
+        key = (action, values)
+        if key not in node.edges:
+            node.edges[key] = self._make_edge(node, node.actions[action], values)
+        return node.edges[key]
+
+    def _make_edge(self, node: Node, action: Action, values: tuple[int, ...]) -> Edge | None:
+        outcome = self._lowering.outcome(node.operation, node.progress, action, values)
+        if outcome.blocked:
+            return None
+        if outcome.error is not None:
+            return Edge(self._new(("error", str(outcome.error)), node, error=outcome.error))
+        if outcome.progress is not None:
+            return Edge(self._partial(node, outcome.progress), (), outcome.writes)
+        if outcome.again:
+            return Edge(node.base or node)
+        target, statements = self._resume(node.base or node, outcome.result)
+        return Edge(target, statements, outcome.writes)
+
+    def _partial(self, node: Node, progress: Progress) -> Node:
+        base = node.base or node
+        key = ("partial", base.number, progress)
+        if key not in self._known:
+            made = self._new(key, base, progress=progress)
+            made.base = base
+        return self._known[key]
+
+    # Running the role
+
+    def _begin(self) -> tuple[Node, tuple[Statement, ...]]:
+        live = _Live(self._start(), None)
+        return self._settle(live, (), None, 0, None)
+
+    def _resume(self, node: Node, value: Any) -> tuple[Node, tuple[Statement, ...]]:
+        live = self._live.pop(node.number, None) or self._replay(node)
+        return self._settle(live, (*node.history, value), value, node.ledger, node)
+
+    def _replay(self, node: Node) -> _Live:
+        """A new coroutine, run along the node's history up to the node."""
+        live = _Live(self._start(), None)
+        self._said.clear()
+        operation = self._next_operation(live, None, ())
+        for position, value in enumerate(node.history):
+            if not isinstance(operation, Operation):
+                raise self._not_deterministic(node)
+            operation = self._next_operation(live, value, node.history[: position + 1])
+        self._said.clear()
+        if not isinstance(operation, Operation) or not same(operation, node.operation):
+            raise self._not_deterministic(node)
+        if live.sweep is not None and live.sweep.first is None:
+            live.sweep.first = node
+        return live
+
+    def _not_deterministic(self, node: Node) -> UserError:
+        place = node.place
+        return UserError(
+            f"the role {self.process.role} is not deterministic: the same values read gave another "
+            "operation",
+            where=f"{place.file}:{place.line}" if place else self.process.role,
+            expected="a role depends only on what it reads and chooses",
+        )
+
+    def _next_operation(self, live: _Live, value: Any, history: tuple[Any, ...]) -> Any:
+        """Run the role to its next operation that is a step; ``_End`` when it returned."""
+        try:
+            while True:
+                operation = live.coroutine.send(value)
+                if not isinstance(operation, Operation):
+                    raise UserError(
+                        f"a role awaits {type(operation).__name__}, not an operation of its core",
+                        where=self._where(live),
+                    )
+                if operation.kind is Kind.SWEEP_END:
+                    live.sweep = None
+                elif operation.kind is Kind.SWEEP_BEGIN:
+                    if live.sweep is not None and live.sweep.first is not None:
+                        return self._sweep_again(live)
+                    live.sweep = _Sweep(history, self._fingerprint(live))
+                else:
+                    kept = self._mutated(live, operation)
+                    if kept is not None:
+                        return kept
+                value = None
+        except StopIteration:
+            return _END
+        except Unresolved:
+            discard(live.coroutine)
+            raise
+        except Exception as error:
+            return _Broken(error, _line_of(error, self._start))
+
+    def _mutated(self, live: _Live, operation: Operation) -> Operation | None:
+        return self._mutation(operation, *self._location(live)) if self._mutation else operation
+
+    def _sweep_again(self, live: _Live) -> Any:
+        assert live.sweep is not None
+        now, before = self._fingerprint(live), live.sweep.fingerprint
+        refusal = now if isinstance(now, Refusal) else before
+        if isinstance(refusal, Refusal) or now != before:
+            why = refusal.reason if isinstance(refusal, Refusal) else "a variable changed"
+            return _Broken(
+                UserError(
+                    f"a sweep that failed must leave no trace: {why}",
+                    where=self._where(live),
+                    expected="poll_until's function keeps its findings in local variables",
+                ),
+                None,
+            )
+        return live.sweep
+
+    def _fingerprint(self, live: _Live) -> bytes | Refusal:
+        if self._identity is None:
+            return Refusal("identity is the history", "")
+        return self._identity.fingerprint(live.coroutine)
+
+    def _settle(
+        self, live: _Live, history: tuple[Any, ...], value: Any, ledger: int, before: Node | None
+    ) -> tuple[Node, tuple[Statement, ...]]:
+        """Feed ``value`` and give the node that the role suspends at, and what it said."""
+        self._said.clear()
+        found = self._next_operation(live, value, history)
+        statements = tuple(self._said)
+        after = self._ledger.after(ledger, statements)
+        if isinstance(found, _Sweep):
+            discard(live.coroutine)
+            assert found.first is not None
+            if statements:
+                error = UserError("a sweep that failed made a statement", where=self.process.role)
+                return self._new(("error", str(error)), before, error=error), ()
+            return found.first, ()
+        if found is _END:
+            node = self._new(("done", after), before, ledger=after)
+            self._verify_once(node, history)
+            return node, statements
+        if isinstance(found, _Broken):
+            error = self._explained(found)
+            return self._new(("error", str(error)), before, error=error), statements
+        return self._suspended(live, history, found, after), statements
+
+    def _suspended(
+        self, live: _Live, history: tuple[Any, ...], operation: Operation, ledger: int
+    ) -> Node:
+        if len(history) > LONGEST_HISTORY:
+            raise UserError(
+                f"the role {self.process.role} takes more than {LONGEST_HISTORY} operations",
+                expected="fewer rounds",
+            )
+        fingerprint = self._fingerprint(live)
+        identity: Hashable = history_key(history) if isinstance(fingerprint, Refusal) else fingerprint
+        key = ("run", identity, ledger)
+        node = self._known.get(key)
+        if node is None:
+            place = self._place(live, operation)
+            operation = frozen(operation)
+            node = Node(len(self.nodes), "run", operation, place, (), ledger, history)
+            node.in_sweep = live.sweep is not None
+            try:
+                node.actions = self._lowering.actions(operation, (), self.process.rank)
+            except UserError as error:
+                node.state = "error"
+                node.error = UserError(error.what, where=f"{place.file}:{place.line}", expected=error.expected)
+            self._remember(key, node)
+        if live.sweep is not None and live.sweep.first is None:
+            live.sweep.first = node
+        if node.number in self._live:
+            discard(live.coroutine)
+        else:
+            self._live[node.number] = live
+        return node
+
+    def _new(
+        self,
+        key: Hashable,
+        before: Node | None,
+        *,
+        ledger: int = 0,
+        progress: Progress = (),
+        error: BaseException | None = None,
+    ) -> Node:
+        if key in self._known:
+            return self._known[key]
+        partial = bool(progress)
+        node = Node(
+            len(self.nodes),
+            "run" if partial else "error" if error is not None else "done",
+            before.operation if partial and before else None,
+            before.place if before else None,
+            (),
+            before.ledger if partial and before else ledger,
+            progress=progress,
+            error=error,
+        )
+        if partial and before:
+            node.in_sweep = before.in_sweep
+            node.actions = self._lowering.actions(before.operation, progress, self.process.rank)
+        self._remember(key, node)
+        return node
+
+    def _remember(self, key: Hashable, node: Node) -> None:
+        self._known[key] = node
+        self.nodes.append(node)
+
+    def _verify_once(self, node: Node, history: tuple[Any, ...]) -> None:
+        """Run the first complete history again: a role must be a function of what it reads."""
+        if self._verified:
+            return
+        self._verified = True
+        live = _Live(self._start(), None)
+        last: Operation | None = None
+        for value in (None, *history):
+            operation = self._next_operation(live, value, ())
+            if operation is _END:
+                break
+            last = operation if isinstance(operation, Operation) else None
+        else:
+            raise self._not_deterministic_at(last)
+        self._said.clear()
+
+    def _not_deterministic_at(self, operation: Operation | None) -> UserError:
+        return UserError(
+            f"the role {self.process.role} is not deterministic: run again it goes on with "
+            f"{operation.kind.value if operation else 'an error'}",
+            where=self.process.role,
+            expected="a role depends only on what it reads and chooses",
+        )
+
+    # Source lines
+
+    def _location(self, live: _Live) -> tuple[str, int]:
+        """The innermost line of the role's own code."""
+        frame = live.coroutine.cr_frame
+        file, line = frame.f_code.co_filename, frame.f_lineno
+        inner: Any = live.coroutine.cr_await
+        while isinstance(inner, CoroutineType) and inner.cr_frame is not None:
+            if Path(inner.cr_frame.f_code.co_filename).name != "core.py":
+                file, line = inner.cr_frame.f_code.co_filename, inner.cr_frame.f_lineno
+            inner = inner.cr_await
+        return file, line
+
+    def _place(self, live: _Live, operation: Operation) -> Place:
+        file, line = self._location(live)
+        return Place(file, line, linecache.getline(file, line).strip(), operation.at)
+
+    def _where(self, live: _Live) -> str:
+        frame = live.coroutine.cr_frame
+        if frame is None:
+            return self.process.role
+        return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+    def _explained(self, broken: _Broken) -> BaseException:
+        error = broken.error
+        if isinstance(error, UserError):
+            where = error.where or (broken.line or self.process.role)
+            return UserError(error.what, where=where, expected=error.expected)
+        return UserError(
+            f"the role {self.process.role} raised {type(error).__name__}: {error}",
+            where=broken.line or self.process.role,
+        )
+
+
+@dataclass(frozen=True)
+class _Broken:
+    error: Exception
+    line: str | None
+
+
+_END = object()
+
+
+def _line_of(error: BaseException, start: Callable[..., Any]) -> str | None:
+    """The innermost line of the user's files in the traceback."""
+    found, trace = None, error.__traceback__
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if "models" not in Path(file).parent.parts[-1:]:
+            found = f"{file}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return found
+
+
+def same(one: Operation, other: Operation | None) -> bool:
+    """Whether two operations are one, functions compared by their code alone."""
+    if other is None:
+        return False
+    return (one.kind, str(one.slot), str(one.source), str(one.value), one.queue, one.group) == (
+        other.kind,
+        str(other.slot),
+        str(other.source),
+        str(other.value),
+        other.queue,
+        other.group,
+    )
+
+
+def history_key(history: tuple[Any, ...]) -> Hashable:
+    """A hashable key of a history; opaque values and blocks by their content."""
+    return tuple(_plain(value) for value in history)
+
+
+def _plain(value: Any) -> Hashable:
+    if isinstance(value, Opaque):
+        return ("opaque", type(value.value), value.value)
+    if hasattr(value, "__dict__") and type(value).__name__ == "Block":
+        return tuple((name, _plain(part)) for name, part in vars(value).items())
+    return (type(value), value)

@@ -1,0 +1,170 @@
+"""From a protocol and its bounds to systems: one for each assignment of the free choices."""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from types import CoroutineType
+from typing import Any
+
+from syncproof.models.automaton import Automaton, Ledger, Process
+from syncproof.models.bounds import Bounds
+from syncproof.models.core import Core
+from syncproof.models.errors import UserError
+from syncproof.models.fabric import Profile
+from syncproof.models.identity import Identity
+from syncproof.models.lowering import Lowering
+from syncproof.models.memory import Layout, Region
+from syncproof.models.operations import Operation, Statement
+from syncproof.models.protocol import Protocol, Setting
+from syncproof.models.system import Features, System
+from syncproof.models.values import AnyOf, Values
+
+Choices = Mapping[Hashable, Hashable]
+Mutation = Callable[[Operation, str, int], Operation | None]
+"""What becomes of an operation at a line of a file: itself, another, or nothing."""
+
+
+@dataclass(frozen=True)
+class Instance:
+    """A protocol with everything fixed but its free choices."""
+
+    kind: type[Protocol]
+    bounds: Bounds
+    profile: Profile
+    settings: Mapping[str, Setting]
+    mutation: Mutation | None = None
+    whole_atoms: bool = False
+    merge: bool = True
+
+    def protocol(self) -> Protocol:
+        """A fresh protocol object of this instance."""
+        return self.kind(self.bounds, **self.settings)
+
+    def initial_choices(self) -> dict[Hashable, tuple[Hashable, ...]]:
+        """The free choices of initial memory: one for each block that may hold anything."""
+        return {
+            ("initial", str(cell.slot), cell.field): cell.initial.values
+            for cell in self._layout(self.protocol()).cells
+            if isinstance(cell.initial, AnyOf)
+        }
+
+    def _layout(self, protocol: Protocol) -> Layout:
+        return Layout(
+            list(protocol.regions.values()),
+            self.profile.finest_atomicity,
+            self.profile.in_block_order,
+            self.whole_atoms,
+        )
+
+    def system(self, choices: Choices) -> System:
+        """The system under one assignment; `Unresolved` when a role asks for another choice."""
+        protocol = self.protocol()
+        layout, values = self._layout(protocol), Values()
+        locks = self.profile.atomics == "nic_only"
+        lowering = Lowering(layout, self.profile, values, locks)
+        processes = self.processes(protocol)
+        groups = groups_of(protocol, processes)
+        ledger = Ledger()
+        automata = [
+            self._automaton(protocol, process, groups, choices, lowering, ledger)
+            for process in processes
+        ]
+        lines = cache_lines(layout)
+        features = Features(
+            twins=self.profile.quiet == "target",
+            locks=locks,
+            caches=bool(lines),
+            views=self.profile.load_order == "none",
+            ghosts=bool(protocol.ghosts),
+        )
+        initial = [
+            values.number(choices[("initial", str(cell.slot), cell.field)])
+            if isinstance(cell.initial, AnyOf)
+            else values.number(cell.initial)
+            for cell in layout.cells
+        ]
+        ghost_initial = {ghost.name: ghost.initial for ghost in protocol.ghosts.values()}
+        return System(automata, layout.cells, values, features, lines, ghost_initial, initial, ledger)
+
+    def processes(self, protocol: Protocol) -> list[Process]:
+        """Every role on every core of every rank."""
+        found: list[Process] = []
+        for role in protocol.roles():
+            count = protocol.count(role)
+            for rank in protocol.ranks_of(role):
+                if not 0 <= rank < self.bounds.ranks:
+                    raise UserError(
+                        f"the role {role.name} is on rank {rank}",
+                        expected=f"ranks below {self.bounds.ranks}",
+                    )
+                for instance in range(count):
+                    found.append(Process(len(found), role.name, rank, instance, count))
+        if not found:
+            raise UserError(
+                f"{self.kind.__name__} has no process", expected="a method marked @role"
+            )
+        return found
+
+    def _automaton(
+        self,
+        protocol: Protocol,
+        process: Process,
+        groups: Mapping[str, tuple[int, ...]],
+        choices: Choices,
+        lowering: Lowering,
+        ledger: Ledger,
+    ) -> Automaton:
+        said: list[Statement] = []
+        core = Core(
+            process.role, process.rank, process.instance, process.count, self.bounds,
+            dict(groups), dict(choices), said.append,
+        )
+        function = next(r.function for r in protocol.roles() if r.name == process.role)
+
+        def start() -> CoroutineType[Any, Any, Any]:
+            made = function(protocol, core)
+            assert isinstance(made, CoroutineType)
+            return made
+
+        identity = Identity((protocol, core), Operation) if self.merge else None
+        return Automaton(process, start, said, lowering, identity, ledger, self.mutation)
+
+
+def groups_of(protocol: Protocol, processes: list[Process]) -> dict[str, tuple[int, ...]]:
+    """Who meets in a sync: all, a rank, a role of a rank, and the groups that the protocol names."""
+    groups: dict[str, list[int]] = {"all": [p.number for p in processes]}
+    for process in processes:
+        for name in (f"rank {process.rank}", f"{process.role} of rank {process.rank}"):
+            groups.setdefault(name, []).append(process.number)
+    for name, member in protocol.groups().items():
+        groups[name] = [p.number for p in processes if member(p)]
+    return {name: tuple(members) for name, members in groups.items()}
+
+
+def cache_lines(layout: Layout) -> list[tuple[int, ...]]:
+    """The cells of each cache line of the regions that lie behind write-back caches."""
+    lines: dict[tuple[str, int, int], list[int]] = {}
+    for region in layout.regions:
+        if region.line is not None:
+            _add_lines(layout, region, lines)
+    return [tuple(cells) for cells in lines.values()]
+
+
+def _add_lines(
+    layout: Layout, region: Region, lines: dict[tuple[str, int, int], list[int]]
+) -> None:
+    assert region.line is not None
+    for number, cell in enumerate(layout.cells):
+        if cell.slot.region is region:
+            block = 0
+            for i, extent in zip(cell.slot.place, region.extents, strict=True):
+                block = block * extent + i
+            line = (block * region.block + cell.first_byte) // region.line
+            lines.setdefault((region.name, cell.slot.rank, line), []).append(number)
+
+
+def source_line(file: str, line: int) -> str:
+    """A line of source without its indentation."""
+    return linecache.getline(file, line).strip()

@@ -1,0 +1,395 @@
+"""From operations on slots to actions on cells: what one step reads, writes or issues."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any
+
+from syncproof.models.errors import UserError
+from syncproof.models.fabric import Profile
+from syncproof.models.memory import Layout, Slot
+from syncproof.models.operations import Kind, Operation
+from syncproof.models.outbox import ADD, SET, Packet, fence
+from syncproof.models.values import Block, Opaque, Torn, Values
+
+Progress = tuple[tuple[int, int], ...]
+"""The cells read so far by an operation of several steps, each with its value number."""
+
+BETWEEN = -1
+"""In a progress, stands for the old value of an atomic that is between its read and its write."""
+
+
+class ActionKind(Enum):
+    ISSUE = "issue"
+    READ = "read"
+    UPDATE = "update"
+    WRITE = "write"
+    QUIET = "quiet"
+    FENCE = "fence"
+    SYNC = "sync"
+    READ_CACHED = "read cached"
+    WRITE_CACHED = "write cached"
+    CLEAN = "clean"
+
+
+@dataclass(frozen=True)
+class Action:
+    """One way in which a process can take its next step.
+
+    ``cells`` are read (and for UPDATE written); ``packets`` are issued; ``writes`` are immediate.
+    ``waits`` marks a step that can block on the values it reads; ``ordered`` one that comes
+    behind earlier puts of its queue; ``synchronizing`` one that race-free exempts.
+    """
+
+    kind: ActionKind
+    cells: tuple[int, ...] = ()
+    packets: tuple[Packet, ...] = ()
+    profiles: tuple[Profile, ...] = ()
+    writes: tuple[tuple[int, int, int], ...] = ()
+    group: str = ""
+    members: tuple[int, ...] = ()
+    target: int = -1
+    queue: int = 0
+    ordered: bool = False
+    waits: bool = False
+    synchronizing: bool = False
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an action gives on the values read: a result for the role, or where it stands."""
+
+    result: Any = None
+    writes: tuple[tuple[int, int], ...] = ()
+    progress: Progress | None = None
+    blocked: bool = False
+    again: bool = False
+    error: Exception | None = None
+
+
+class Lowering:
+    """Turns operations into actions for one layout and fabric."""
+
+    def __init__(self, layout: Layout, profile: Profile, values: Values, locks: bool) -> None:
+        self.layout, self.profile, self.values = layout, profile, values
+        self._locks = locks
+
+    def lock_of(self, cell: int) -> int:
+        """The hidden cell that excludes local atomics from each other where NICs do not."""
+        return len(self.layout.cells) + cell
+
+    # Actions
+
+    def actions(self, operation: Operation | None, progress: Progress, rank: int) -> tuple[Action, ...]:
+        """The ways in which the process can take its next step."""
+        assert operation is not None
+        kind = operation.kind
+        if kind in (Kind.PUT, Kind.ADD, Kind.PUT_WITH_SIGNAL, Kind.PUT_NBI, Kind.GET_NBI):
+            return self._stores(operation, progress, rank)
+        if kind in (Kind.LOAD, Kind.GET) or (kind is Kind.WAIT_UNTIL and operation.update is None):
+            return self._reads(operation, progress, rank)
+        if kind in (Kind.ATOMIC, Kind.WAIT_UNTIL):
+            return self._update(operation, progress, rank)
+        if kind in (Kind.LOAD_CACHED, Kind.STORE_CACHED, Kind.CLEAN_AND_INVALIDATE):
+            return (self._cached(operation),)
+        if kind is Kind.FENCE:
+            return self._fence(operation, rank)
+        if kind is Kind.QUIET:
+            return (Action(ActionKind.QUIET),)
+        assert kind is Kind.SYNC, kind
+        return (Action(ActionKind.SYNC, group=operation.group, members=operation.members),)
+
+    def _fence(self, operation: Operation, rank: int) -> tuple[Action, ...]:
+        target = -1 if operation.target is None else operation.target
+        profile = self.profile if target < 0 else self.profile.between(rank, target)
+        if profile.fence == "drains":
+            return (Action(ActionKind.QUIET, target=target),)
+        if profile.fence == "none":
+            return (Action(ActionKind.FENCE, target=target),)
+        targets = [target]
+        if target < 0 and profile.fence_scope == "target":
+            targets = sorted({owner for region in self.layout.regions for owner in region.owners()})
+        packets = tuple(fence(each) for each in targets)
+        return (Action(ActionKind.FENCE, packets=packets, profiles=(profile,) * len(packets)),)
+
+    def _immediate(self, slot: Slot) -> bool:
+        return self.profile.immediate or slot.region.on_chip
+
+    def _stores(self, operation: Operation, progress: Progress, rank: int) -> tuple[Action, ...]:
+        slot = _slot(operation)
+        if operation.source is not None:
+            return self._copy(operation, progress, rank)
+        mode = ADD if operation.kind is Kind.ADD else SET
+        writes = self._writes(slot, operation.value, mode)
+        if operation.kind is Kind.PUT_WITH_SIGNAL:
+            signal = operation.signal
+            assert signal is not None
+            extra = self._writes(
+                signal, operation.signal_value, ADD if operation.signal_adds else SET
+            )
+            if self._immediate(slot) and self._immediate(signal):
+                return (Action(ActionKind.WRITE, writes=(*writes, *extra)),)
+            return (self._issued(operation, rank, [(slot, writes, False), (signal, extra, True)]),)
+        if self._immediate(slot):
+            sync = operation.kind is Kind.ADD
+            return (Action(ActionKind.WRITE, writes=writes, synchronizing=sync),)
+        return (self._issued(operation, rank, [(slot, writes, False)]),)
+
+    def _issued(
+        self,
+        operation: Operation,
+        rank: int,
+        puts: Sequence[tuple[Slot, tuple[tuple[int, int, int], ...], bool]],
+    ) -> Action:
+        packets, profiles = [], []
+        for slot, writes, is_signal in puts:
+            profile = self.profile.between(rank, slot.rank)
+            for place, group in self._by_atom([w[0] for w in writes], profile.store_atomicity):
+                chosen = tuple(w for w in writes if w[0] in group)
+                packets.append(
+                    Packet(chosen, (), slot.rank, operation.queue, True, place, is_signal, False, False)
+                )
+                profiles.append(profile)
+        return Action(ActionKind.ISSUE, packets=tuple(packets), profiles=tuple(profiles))
+
+    def _copy(self, operation: Operation, progress: Progress, rank: int) -> tuple[Action, ...]:
+        """A copy by the fabric: its source is read later, its target written later still."""
+        slot, source = _slot(operation), operation.source
+        assert source is not None
+        targets = [cell for cell, _, _ in self.layout.cells_of(slot)]
+        sources = [cell for cell, _, _ in self.layout.cells_of(source)]
+        if len(targets) != len(sources):
+            raise UserError(f"a copy of {source} to {slot} of another shape", where=operation.at)
+        if self.profile.immediate:
+            if not progress:
+                return (Action(ActionKind.READ, cells=tuple(sources)),)
+            values = dict(progress)
+            writes = tuple((t, values[s], SET) for t, s in zip(targets, sources, strict=True))
+            return (Action(ActionKind.WRITE, writes=writes),)
+        is_get = operation.kind is Kind.GET_NBI
+        remote = source.rank if is_get else slot.rank
+        profile = self.profile.between(rank, remote)
+        pairs = dict(zip(targets, sources, strict=True))
+        packets = tuple(
+            Packet(
+                tuple((cell, -1, SET) for cell in group),
+                tuple(pairs[cell] for cell in group),
+                remote, operation.queue, True, place, False, is_get, False,
+            )
+            for place, group in self._by_atom(targets, profile.store_atomicity)
+        )
+        return (Action(ActionKind.ISSUE, packets=packets, profiles=(profile,) * len(packets)),)
+
+    def _writes(self, slot: Slot, value: Any, mode: int) -> tuple[tuple[int, int, int], ...]:
+        parts = {name: self.values.number(part) for name, part in slot.spread(value).items()}
+        if mode == ADD and not all(isinstance(self.values[n], int) for n in parts.values()):
+            raise UserError(f"an add of {value!r} to {slot}", expected="a whole number")
+        return tuple(
+            (cell, parts[name], mode)
+            for cell, name, _ in self.layout.cells_of(slot)
+            if name in parts
+        )
+
+    def _by_atom(self, cells: Sequence[int], atomicity: int) -> list[tuple[int, tuple[int, ...]]]:
+        """The cells that move together, in ascending order of their bytes."""
+        groups: dict[int, list[int]] = {}
+        for cell in cells:
+            groups.setdefault(self.layout.cells[cell].first_byte // atomicity, []).append(cell)
+        return [(place, tuple(groups[place])) for place in sorted(groups)]
+
+    def _reads(self, operation: Operation, progress: Progress, rank: int) -> tuple[Action, ...]:
+        slot = _slot(operation)
+        profile = self.profile.between(rank, slot.rank)
+        atomicity = profile.load_atomicity or profile.store_atomicity
+        done = {cell for cell, _ in progress}
+        cells = [cell for cell, _, _ in self.layout.cells_of(slot)]
+        whole = slot.region.on_chip
+        groups = [(0, tuple(cells))] if whole else self._by_atom(cells, atomicity)
+        left = [group for _, group in groups if group[0] not in done]
+        if profile.in_block_order == "ascending":
+            left = left[:1]
+        waits = operation.kind is Kind.WAIT_UNTIL
+        return tuple(
+            Action(
+                ActionKind.READ,
+                cells=group,
+                queue=operation.queue,
+                target=slot.rank,
+                ordered=operation.ordered,
+                waits=waits and len(groups) == 1,
+                synchronizing=waits,
+            )
+            for group in left
+        )
+
+    def _update(self, operation: Operation, progress: Progress, rank: int) -> tuple[Action, ...]:
+        slot = _slot(operation)
+        cells = [cell for cell, _, _ in self.layout.cells_of(slot)]
+        if len(cells) != 1:
+            raise UserError(
+                f"an atomic on {slot}, which is {len(cells)} atoms", expected="one field in one atom"
+            )
+        split = self._locks and slot.rank == rank and not slot.region.on_chip
+        if split and progress:
+            value = self._updated(operation, dict(progress)[BETWEEN])
+            if isinstance(value, Exception):
+                raise value
+            writes = ((cells[0], value, SET), (self.lock_of(cells[0]), self.values.number(0), SET))
+            return (Action(ActionKind.WRITE, writes=writes, synchronizing=True),)
+        return (
+            Action(
+                ActionKind.UPDATE,
+                cells=(cells[0], self.lock_of(cells[0])) if split else (cells[0],),
+                queue=operation.queue,
+                target=slot.rank,
+                ordered=operation.ordered,
+                waits=operation.kind is Kind.WAIT_UNTIL or split,
+                synchronizing=True,
+            ),
+        )
+
+    def _cached(self, operation: Operation) -> Action:
+        slot = _slot(operation)
+        if slot.region.line is None:
+            raise UserError(f"a cached access to {slot}", expected="Region(line=64)")
+        cells = tuple(cell for cell, _, _ in self.layout.cells_of(slot))
+        if operation.kind is Kind.CLEAN_AND_INVALIDATE:
+            return Action(ActionKind.CLEAN, cells=cells)
+        if operation.kind is Kind.STORE_CACHED:
+            return Action(
+                ActionKind.WRITE_CACHED, cells=cells, writes=self._writes(slot, operation.value, SET)
+            )
+        waits = operation.predicate is not None
+        return Action(ActionKind.READ_CACHED, cells=cells, waits=waits, synchronizing=waits)
+
+    # Outcomes
+
+    def outcome(
+        self, operation: Operation | None, progress: Progress, action: Action, values: tuple[int, ...]
+    ) -> Outcome:
+        """What the action does with the value numbers ``values`` in its cells."""
+        assert operation is not None
+        try:
+            if action.kind in (ActionKind.READ, ActionKind.READ_CACHED):
+                return self._read(operation, progress, action, values)
+            if action.kind is ActionKind.UPDATE:
+                return self._updated_outcome(operation, action, values)
+            if action.kind is ActionKind.WRITE and progress:
+                old = dict(progress).get(BETWEEN)
+                return Outcome(None if old is None else self.values[old])
+            return Outcome()
+        except Exception as error:
+            return Outcome(error=_explained(operation, error))
+
+    def _read(
+        self, operation: Operation, progress: Progress, action: Action, values: tuple[int, ...]
+    ) -> Outcome:
+        read = tuple(sorted((*progress, *zip(action.cells, values, strict=True))))
+        if operation.source is not None:
+            return Outcome(progress=read)
+        slot = _slot(operation)
+        cells = self.layout.cells_of(slot)
+        if len(read) < len(cells):
+            return Outcome(progress=read)
+        result = self._assembled(slot, dict(read))
+        if operation.predicate is not None and not operation.predicate(result):
+            return Outcome(again=True) if not action.waits else Outcome(blocked=True)
+        return Outcome(result)
+
+    def _assembled(self, slot: Slot, read: dict[int, int]) -> Any:
+        """The value of a slot from those of its cells; a field whose atoms differ is torn."""
+        pieces: dict[str, list[int]] = {}
+        for cell, name, _ in self.layout.cells_of(slot):
+            pieces.setdefault(name, []).append(read[cell])
+        fields: dict[str, Any] = {}
+        for name, numbers in pieces.items():
+            whole = len(set(numbers)) == 1
+            value = (
+                self.values[numbers[0]] if whole else Torn(tuple(self.values[n] for n in numbers))
+            )
+            fields[name] = value if name in slot.region.compared else Opaque(value)
+        return fields[slot.names[0]] if len(slot.names) == 1 else Block(fields)
+
+    def _updated(self, operation: Operation, old: int) -> int | Exception:
+        assert operation.update is not None
+        try:
+            return self.values.number(operation.update(self.values[old]))
+        except Exception as error:
+            return _explained(operation, error)
+
+    def _updated_outcome(
+        self, operation: Operation, action: Action, values: tuple[int, ...]
+    ) -> Outcome:
+        if len(values) == 2 and self.values[values[1]] != 0:
+            return Outcome(blocked=True)
+        old = self.values[values[0]]
+        if operation.predicate is not None and not operation.predicate(old):
+            return Outcome(blocked=True)
+        new = self._updated(operation, values[0])
+        if isinstance(new, Exception):
+            return Outcome(error=new)
+        if len(values) == 2:
+            taken = ((action.cells[1], self.values.number(1)),)
+            return Outcome(writes=taken, progress=((BETWEEN, values[0]),))
+        return Outcome(old, writes=((action.cells[0], new),))
+
+
+def _explained(operation: Operation, error: Exception) -> Exception:
+    if isinstance(error, UserError):
+        return error
+    return UserError(
+        f"the condition of {operation.kind.value} on {operation.slot} raised "
+        f"{type(error).__name__}: {error}"
+    )
+
+
+def _slot(operation: Operation) -> Slot:
+    if not isinstance(operation.slot, Slot):
+        raise UserError(
+            f"{operation.kind.value} on {type(operation.slot).__name__}",
+            expected="a block of a region, such as window[rank][index]",
+        )
+    return operation.slot
+
+
+def frozen(operation: Operation) -> Operation:
+    """The operation with its functions cut off from variables that the role changes later."""
+    if operation.predicate is None and operation.update is None:
+        return operation
+    return replace(
+        operation,
+        predicate=_frozen_function(operation.predicate),
+        update=_frozen_function(operation.update),
+    )
+
+
+def _frozen_function(function: Callable[..., Any] | None) -> Callable[..., Any] | None:
+    if not isinstance(function, types.FunctionType) or function.__closure__ is None:
+        return function
+    cells = tuple(_frozen_cell(cell) for cell in function.__closure__)
+    copy = types.FunctionType(
+        function.__code__, function.__globals__, function.__name__, function.__defaults__, cells
+    )
+    copy.__kwdefaults__ = function.__kwdefaults__
+    return copy
+
+
+def _frozen_cell(cell: types.CellType) -> types.CellType:
+    try:
+        content = cell.cell_contents
+    except ValueError:
+        return types.CellType()
+    return types.CellType(_frozen_content(content))
+
+
+def _frozen_content(content: Any) -> Any:
+    if isinstance(content, types.FunctionType):
+        return _frozen_function(content)
+    if type(content) in (list, tuple, set, frozenset):
+        return type(content)(_frozen_content(item) for item in content)
+    if type(content) is dict:
+        return {key: _frozen_content(value) for key, value in content.items()}
+    return content

@@ -1,0 +1,115 @@
+"""The closed set of operations that a role can await, and what it says to the proof alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Hashable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from syncproof.models.memory import Slot
+
+
+class Kind(Enum):
+    """Every operation; each interpreter (tabulator, emulator, printer) handles every one."""
+
+    PUT = "put"
+    PUT_NBI = "put_nbi"
+    PUT_WITH_SIGNAL = "put_with_signal"
+    GET = "get"
+    GET_NBI = "get_nbi"
+    LOAD = "load"
+    STORE_CACHED = "store_cached"
+    LOAD_CACHED = "load_cached"
+    CLEAN_AND_INVALIDATE = "clean_and_invalidate"
+    ADD = "add"
+    ATOMIC = "atomic"
+    WAIT_UNTIL = "wait_until"
+    SWEEP_BEGIN = "sweep_begin"
+    SWEEP_AGAIN = "sweep_again"
+    SWEEP_END = "sweep_end"
+    FENCE = "fence"
+    QUIET = "quiet"
+    SYNC = "sync"
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One awaited operation; which attributes matter depends on ``kind``.
+
+    ``at`` is the line of the real kernel. ``queue`` names the queue pair or pipe it is issued on.
+    """
+
+    kind: Kind
+    slot: Slot | None = None
+    value: Any = None
+    source: Slot | None = None
+    predicate: Callable[[Any], Any] | None = None
+    update: Callable[[Any], Any] | None = None
+    signal: Slot | None = None
+    signal_value: Any = None
+    signal_adds: bool = False
+    target: int | None = None
+    group: str = ""
+    members: tuple[int, ...] = ()
+    queue: int = 0
+    ordered: bool = False
+    at: str = ""
+
+    def __await__(self) -> Generator[Operation, Any, Any]:
+        value = yield self
+        return value
+
+
+@dataclass(frozen=True)
+class Consumed:
+    """The kernel trusts this data: ``failure`` says what is wrong with it, if anything is."""
+
+    key: tuple[Hashable, ...]
+    failure: str = ""
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A token that has to be consumed exactly once."""
+
+    key: tuple[Hashable, ...]
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A ``core.check`` that did not hold."""
+
+    message: str
+
+
+@dataclass(frozen=True)
+class Reached:
+    """A place that some run must get to."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class GhostUpdate:
+    """A change of state that only the proof sees: ``function(old, *arguments)``."""
+
+    ghost: str
+    key: Hashable
+    function: Callable[..., Hashable]
+    arguments: tuple[Hashable, ...]
+
+
+@dataclass(frozen=True)
+class GhostCheck:
+    """A condition on ghost state: ``predicate(value, *arguments)`` must hold here."""
+
+    ghost: str
+    key: Hashable
+    predicate: Callable[..., bool]
+    arguments: tuple[Hashable, ...]
+    message: str
+
+
+Statement = Consumed | Sent | Failed | Reached | GhostUpdate | GhostCheck
+"""What a role says between two operations: part of the step before, never a step itself."""

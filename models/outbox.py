@@ -1,0 +1,208 @@
+"""Puts in flight: what one process has issued and the fabric has not delivered.
+
+An outbox is a tuple of elements in a canonical order; each names the elements before it that the
+fabric must deliver first. Elements that nothing holds back may land at any time, in any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from syncproof.models.fabric import Profile
+
+SET, ADD = 0, 1
+Write = tuple[int, int, int]
+"""(cell, value number, SET or ADD)."""
+
+
+class Packet(NamedTuple):
+    """What lands in one step: the cells of one atom, or a fence that later puts wait behind.
+
+    A copy (``put_nbi``, ``get_nbi``) has ``reads``, the source cell of each write, until the
+    fabric has read them. ``own_put`` and ``place`` order the packets of one put while it is issued.
+    """
+
+    writes: tuple[Write, ...]
+    reads: tuple[int, ...]
+    target: int
+    queue: int
+    own_put: bool
+    place: int
+    is_signal: bool
+    is_get: bool
+    is_fence: bool
+
+
+class Element(NamedTuple):
+    """A packet, and the positions of those that must land (or be read) before it does."""
+
+    packet: Packet
+    after: tuple[int, ...]
+    read_after: tuple[int, ...]
+
+
+Outbox = tuple[Element, ...]
+
+
+def fence(target: int) -> Packet:
+    """The mark that a fence leaves; target -1 stands for every rank."""
+    return Packet((), (), target, 0, False, 0, False, False, True)
+
+
+def must_precede(early: Packet, late: Packet, profile: Profile) -> bool:
+    """Whether ``late``, issued after ``early`` by the same process, must not overtake it."""
+    same_target = early.target == late.target
+    if early.is_fence or late.is_fence:
+        covers = same_target or -1 in (early.target, late.target)
+        return covers and not early.is_get and not late.is_get
+    if early.is_get:
+        return False
+    if profile.same_address_order and shares_a_cell(early, late):
+        return True
+    if early.own_put and late.own_put and not late.is_get:
+        if late.is_signal:
+            return True
+        if profile.in_block_order == "ascending":
+            return early.place < late.place
+    if late.is_signal and profile.signal == "prior":
+        return same_target and early.queue == late.queue
+    if profile.ordering == "per_pair":
+        return same_target
+    return profile.ordering == "per_queue" and same_target and early.queue == late.queue
+
+
+def shares_a_cell(early: Packet, late: Packet) -> bool:
+    """Whether both write, or a get reads, one cell."""
+    touched = {cell for cell, _, _ in early.writes}
+    return any(cell in touched for cell, _, _ in late.writes) or (
+        late.is_get and any(cell in touched for cell in late.reads)
+    )
+
+
+def issue(outbox: Outbox, packets: Sequence[Packet], profiles: Sequence[Profile]) -> Outbox | None:
+    """The outbox with ``packets`` issued behind it; None when a cell has too many in flight.
+
+    ``profiles[i]`` is the profile on the way to the target of ``packets[i]``.
+    """
+    elements = list(outbox)
+    for packet, profile in zip(packets, profiles, strict=True):
+        before = [
+            i for i, each in enumerate(elements) if must_precede(each.packet, packet, profile)
+        ]
+        if packet.is_fence:
+            if before:
+                elements.append(Element(packet, tuple(before), ()))
+            continue
+        if overfull(elements, packet, profile.in_flight):
+            return None
+        elements.append(_element(elements, packet, before, profile))
+    return canonical([each._replace(packet=_settled(each.packet)) for each in elements])
+
+
+def _settled(packet: Packet) -> Packet:
+    """A packet without what only orders it against the others of its own put."""
+    return packet._replace(own_put=False, place=0, is_signal=False)
+
+
+def _element(
+    elements: Sequence[Element], late: Packet, before: list[int], profile: Profile
+) -> Element:
+    if not late.reads:
+        return Element(late, tuple(before), ())
+    if late.is_get:
+        return Element(late, (), tuple(before))
+    same_queue = [
+        i
+        for i, each in enumerate(elements)
+        if each.packet.reads
+        and not each.packet.is_get
+        and profile.ordering != "none"
+        and (each.packet.target, each.packet.queue) == (late.target, late.queue)
+    ]
+    return Element(late, tuple(before), tuple(same_queue))
+
+
+def overfull(elements: Sequence[Element], late: Packet, most: int) -> bool:
+    """Whether ``late`` would be more than ``most`` in flight to one of its cells."""
+    for cell, _, _ in late.writes:
+        pending = sum(any(c == cell for c, _, _ in each.packet.writes) for each in elements)
+        if pending >= most:
+            return True
+    return False
+
+
+def canonical(elements: Sequence[Element]) -> Outbox:
+    """The same elements in the order in which equal sets of puts in flight are equal tuples."""
+    if len(elements) <= 1:
+        return tuple(elements)
+    placed: dict[int, int] = {}
+    result: list[Element] = []
+    remaining = set(range(len(elements)))
+    while remaining:
+        best: tuple[Element, int] | None = None
+        for i in remaining:
+            each = elements[i]
+            if all(j in placed for j in (*each.after, *each.read_after)):
+                moved = Element(
+                    each.packet,
+                    tuple(sorted(placed[j] for j in each.after)),
+                    tuple(sorted(placed[j] for j in each.read_after)),
+                )
+                if best is None or moved < best[0]:
+                    best = (moved, i)
+        assert best is not None
+        placed[best[1]] = len(result)
+        result.append(best[0])
+        remaining.remove(best[1])
+    return tuple(result)
+
+
+def can_land(element: Element) -> bool:
+    """Whether the fabric may deliver it now."""
+    return not element.after and not element.packet.reads and not element.packet.is_fence
+
+
+def can_be_read(element: Element) -> bool:
+    """Whether the fabric may read the source of a copy now."""
+    return bool(element.packet.reads) and not element.read_after
+
+
+def landed(outbox: Outbox, position: int) -> Outbox:
+    """The outbox without the element at ``position``, and without fences that hold nothing."""
+    gone = {position}
+    remaining = list(outbox)
+    changed = True
+    while changed:
+        changed = False
+        for i, each in enumerate(remaining):
+            if i not in gone and each.packet.is_fence and all(j in gone for j in each.after):
+                gone.add(i)
+                changed = True
+    return _without(remaining, gone, frozenset())
+
+
+def source_read(outbox: Outbox, position: int, values: Sequence[int]) -> Outbox:
+    """The outbox after the fabric has read ``values`` from the source of the copy."""
+    elements = list(outbox)
+    each = elements[position]
+    writes = tuple(
+        (cell, value, mode) for (cell, _, mode), value in zip(each.packet.writes, values, strict=True)
+    )
+    elements[position] = Element(each.packet._replace(writes=writes, reads=()), each.after, ())
+    return _without(elements, set(), frozenset({position}))
+
+
+def _without(elements: Sequence[Element], gone: set[int], read: frozenset[int]) -> Outbox:
+    """Drop the elements ``gone`` and the read dependencies on those that are gone or ``read``."""
+    number = {old: new for new, old in enumerate(i for i in range(len(elements)) if i not in gone)}
+    kept = [
+        Element(
+            each.packet,
+            tuple(number[j] for j in each.after if j in number),
+            tuple(number[j] for j in each.read_after if j in number and j not in read),
+        )
+        for i, each in enumerate(elements)
+        if i not in gone
+    ]
+    return canonical(kept)

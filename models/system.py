@@ -1,0 +1,629 @@
+"""The product: processes, memory and fabric together, one tuple of integers a state.
+
+A state holds the node of each process, the value number of each cell, the outbox number of each
+process and, where the protocol or the fabric needs them, caches, views and ghosts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from syncproof.models import outbox as boxes
+from syncproof.models.automaton import Automaton, Edge, Ledger, Node
+from syncproof.models.lowering import Action, ActionKind
+from syncproof.models.memory import Cell
+from syncproof.models.operations import (
+    Consumed,
+    Failed,
+    GhostCheck,
+    GhostUpdate,
+    Reached,
+    Statement,
+)
+from syncproof.models.outbox import ADD, Outbox
+from syncproof.models.values import Values
+
+State = tuple[int, ...]
+
+PROPERTIES = ("deadlock-free", "happens-before", "exactly-once", "race-free", "quiescent", "checks")
+"""The default properties; ``checks`` are the role's own ``core.check`` and ghost conditions."""
+
+
+class Step(NamedTuple):
+    """One transition: ``process`` takes ``action``, or the fabric acts on its outbox or cache.
+
+    ``kind`` is "process", "land", "read source", "propagate", "write back" or "evict"; ``what``
+    is the action, the cells or the line that it is about; ``variant`` tells apart steps that are
+    otherwise alike, such as a load that may be served with any of several old values.
+    """
+
+    kind: str
+    process: int
+    what: tuple[int, ...]
+    variant: int = 0
+
+
+class Failure(NamedTuple):
+    """A property that a step broke, and how."""
+
+    property: str
+    message: str
+    process: int
+
+
+@dataclass(frozen=True)
+class Transition:
+    """A step from some state, what it leads to and what it says.
+
+    ``fair`` is False for what a machine may do but need not ever do.
+    """
+
+    step: Step
+    state: State
+    failures: tuple[Failure, ...] = ()
+    reached: tuple[str, ...] = ()
+    fair: bool = True
+
+
+class Overfull(Exception):
+    """A put met the in-flight bound: the run goes on beyond what is explored."""
+
+
+class Access(NamedTuple):
+    """What a step does to a cell, for race-free."""
+
+    cell: int
+    writes: bool
+    synchronizing: bool
+    is_put: bool
+
+
+class Interned:
+    """Numbers for hashable things; 0 is the empty one."""
+
+    def __init__(self, empty: Hashable) -> None:
+        self.known: list[Hashable] = [empty]
+        self._number: dict[Hashable, int] = {empty: 0}
+
+    def number(self, thing: Hashable) -> int:
+        found = self._number.get(thing)
+        if found is None:
+            found = self._number[thing] = len(self.known)
+            self.known.append(thing)
+        return found
+
+
+@dataclass(frozen=True)
+class Features:
+    """Which parts of a state exist at all."""
+
+    twins: bool = False
+    locks: bool = False
+    caches: bool = False
+    views: bool = False
+    ghosts: bool = False
+
+
+class System:
+    """Initial state and transitions of one instance under one assignment of its choices."""
+
+    def __init__(
+        self,
+        automata: Sequence[Automaton],
+        cells: Sequence[Cell],
+        values: Values,
+        features: Features,
+        lines: Sequence[tuple[int, ...]] = (),
+        ghost_initial: dict[str, Hashable] | None = None,
+        initial_cells: Sequence[int] | None = None,
+        ledger: Ledger | None = None,
+    ) -> None:
+        self.automata, self.cells, self.values = tuple(automata), tuple(cells), values
+        self.features = features
+        self.ledger = ledger or Ledger()
+        self.processes = len(self.automata)
+        count = len(self.cells)
+        self.first_cell = self.processes
+        self.first_twin = count if features.twins else 0
+        total = count * (1 + features.twins + features.locks)
+        self.first_outbox = self.first_cell + total
+        boxes_count = self.processes + features.twins
+        self.first_cache = self.first_outbox + boxes_count
+        self.first_view = self.first_cache + self.processes * features.caches
+        self.ghost_at = self.first_view + self.processes * features.views
+        self.width = self.ghost_at + features.ghosts
+        self.outboxes = Interned(())
+        self.caches, self.views, self.ghosts = Interned(()), Interned(()), Interned(())
+        self.polled: set[int] = set()
+        profile = self.automata[0].profile
+        self._ambiguous = features.views or not profile.same_address_order
+        self._lines = tuple(lines)
+        self._line_of = {cell: i for i, line in enumerate(lines) for cell in line}
+        self._ghost_initial = ghost_initial or {}
+        self._start = [
+            values.number(cell.initial) for cell in cells
+        ] if initial_cells is None else list(initial_cells)
+        self._atoms: dict[tuple[int, int], list[int]] = {}
+        self._atom_of: list[tuple[int, int]] = []
+        self._index_atoms()
+
+    def _index_atoms(self) -> None:
+        for number, cell in enumerate(self.cells):
+            first = number - next(
+                i for i in range(number + 1)
+                if number - i - 1 < 0 or self.cells[number - i - 1].slot != cell.slot
+            )
+            key = (first, cell.atom)
+            self._atoms.setdefault(key, []).append(number)
+            self._atom_of.append(key)
+
+    # States
+
+    def initial(self) -> State:
+        """The state before the first step."""
+        zero = self.values.number(0)
+        state = [each.first.number for each in self.automata]
+        state += self._start
+        state += self._start if self.features.twins else []
+        state += [zero] * len(self.cells) if self.features.locks else []
+        state += [0] * (self.width - len(state))
+        return tuple(state)
+
+    def initial_transition(self) -> Transition:
+        """The initial state with what the roles say before their first operation."""
+        state = self.initial()
+        failures: list[Failure] = []
+        reached: list[str] = []
+        work = list(state)
+        for process, each in enumerate(self.automata):
+            self._say(work, process, each.first_statements, failures, reached)
+        return Transition(Step("process", -1, ()), tuple(work), tuple(failures), tuple(reached))
+
+    def node(self, state: State, process: int) -> Node:
+        return self.automata[process].nodes[state[process]]
+
+    def outbox(self, state: State, process: int) -> Outbox:
+        found: Outbox = self.outboxes.known[state[self.first_outbox + process]]  # type: ignore[assignment]
+        return found
+
+    def value(self, state: State, cell: int) -> int:
+        return state[self.first_cell + cell]
+
+    def initial_value(self, cell: int) -> int:
+        """The number of the value that a cell starts with."""
+        return self._start[cell]
+
+    def all_done(self, state: State) -> bool:
+        """Whether every process has returned."""
+        return all(self.node(state, p).state == "done" for p in range(self.processes))
+
+    def nothing_in_flight(self, state: State) -> bool:
+        return not any(state[self.first_outbox : self.first_cache])
+
+    # Transitions
+
+    def transitions(self, state: State) -> list[Transition]:
+        """Every step that is enabled in ``state``, in a fixed order.
+
+        Raises `Overfull` when a put meets the in-flight bound and `UserError` when a role that
+        goes wrong is reached.
+        """
+        found: list[Transition] = []
+        for process in range(self.processes):
+            found += self.process_transitions(state, process)
+        found += self.fabric_transitions(state)
+        return self._told_apart(found) if self._ambiguous else found
+
+    def _told_apart(self, found: list[Transition]) -> list[Transition]:
+        seen: dict[Step, int] = {}
+        for i, each in enumerate(found):
+            variant = seen.get(each.step, 0)
+            seen[each.step] = variant + 1
+            if variant:
+                found[i] = replace(each, step=each.step._replace(variant=variant))
+        return found
+
+    def step_transitions(self, state: State, step: Step) -> list[Transition]:
+        """The enabled transitions among which ``step`` is, if it is enabled."""
+        if self._ambiguous or step.kind in ("write back", "evict", "fetch"):
+            return self.transitions(state)
+        if step.kind == "process":
+            return self.process_transitions(state, step.process)
+        return list(self.landings(state, step.process))
+
+    def process_transitions(self, state: State, process: int) -> list[Transition]:
+        """The enabled steps of one process."""
+        node = self.node(state, process)
+        if node.state == "error":
+            assert node.error is not None
+            raise node.error
+        found = []
+        for number, action in enumerate(node.actions):
+            found += self._act(state, process, node, number, action)
+        return found
+
+    def _act(
+        self, state: State, process: int, node: Node, number: int, action: Action
+    ) -> Iterator[Transition] | list[Transition]:
+        kind = action.kind
+        if kind is ActionKind.READ:
+            return self._read(state, process, node, number, action)
+        if kind is ActionKind.UPDATE:
+            return self._update(state, process, node, number, action)
+        if kind is ActionKind.SYNC:
+            return self._sync(state, process, action)
+        if kind in (ActionKind.READ_CACHED, ActionKind.WRITE_CACHED, ActionKind.CLEAN):
+            return self._cached(state, process, node, number, action)
+        if kind is ActionKind.QUIET and not self.is_quiet(state, process, action.target):
+            return []
+        work = list(state)
+        if kind in (ActionKind.ISSUE, ActionKind.FENCE) and action.packets:
+            after = boxes.issue(self.outbox(state, process), action.packets, action.profiles)
+            if after is None:
+                raise Overfull
+            work[self.first_outbox + process] = self.outboxes.number(after)
+        elif kind is ActionKind.WRITE:
+            self._write_all(work, action.writes)
+        if kind in (ActionKind.FENCE, ActionKind.QUIET):
+            self._order_loads(work, process)
+        return [self._moved(work, process, node, number, ())]
+
+    def is_quiet(self, state: State, process: int, target: int) -> bool:
+        """Whether a quiet (towards ``target``, or -1 for all) may pass."""
+        outbox = self.outbox(state, process)
+        if not outbox:
+            return True
+        if self.automata[process].quiet_is_local:
+            return not any(each.packet.reads or each.packet.is_get for each in outbox)
+        if target < 0:
+            return False
+        return not any(each.packet.target in (target, -1) for each in outbox)
+
+    def _moved(
+        self, work: list[int], process: int, node: Node, number: int, values: tuple[int, ...]
+    ) -> Transition:
+        """The transition of ``process`` along its edge for ``values``; ``work`` is updated."""
+        edge = self.automata[process].edge(node, number, values)
+        assert edge is not None
+        return self._along(work, process, number, edge)
+
+    def _along(self, work: list[int], process: int, number: int, edge: Edge) -> Transition:
+        failures: list[Failure] = []
+        reached: list[str] = []
+        for cell, value in edge.writes:
+            self._write(work, cell, value)
+        work[process] = edge.target.number
+        self._say(work, process, edge.statements, failures, reached)
+        self._ended(work, process, edge.target, failures)
+        step = Step("process", process, (number,))
+        return Transition(step, tuple(work), tuple(failures), tuple(reached))
+
+    def _ended(
+        self, work: list[int], process: int, node: Node, failures: list[Failure]
+    ) -> None:
+        if node.state == "done" and work[self.first_outbox + process]:
+            failures.append(Failure("quiescent", "returns while its puts are in flight", process))
+
+    def _read(
+        self, state: State, process: int, node: Node, number: int, action: Action
+    ) -> Iterator[Transition]:
+        if action.synchronizing or node.in_sweep:
+            self.polled.update(action.cells)
+        if action.ordered and self._held_back(state, process, action):
+            return
+        for values, view in self._readable(state, process, action.cells):
+            edge = self.automata[process].edge(node, number, values)
+            if edge is None:
+                continue
+            work = list(state)
+            if view is not None:
+                work[self.first_view + process] = view
+            yield self._along(work, process, number, edge)
+
+    def _update(
+        self, state: State, process: int, node: Node, number: int, action: Action
+    ) -> Iterator[Transition]:
+        self.polled.update(action.cells)
+        if action.ordered and self._held_back(state, process, action):
+            return
+        values = tuple(self.value(state, cell) for cell in action.cells)
+        edge = self.automata[process].edge(node, number, values)
+        if edge is not None:
+            yield self._along(list(state), process, number, edge)
+
+    def _held_back(self, state: State, process: int, action: Action) -> bool:
+        """Whether an earlier put of the process must land before this get or atomic."""
+        profile = self.automata[process].profile_to(action.target)
+        probe = boxes.Packet(
+            tuple((cell, -1, boxes.SET) for cell in action.cells),
+            (), action.target, action.queue, False, 0, False, False, False,
+        )
+        return any(
+            boxes.must_precede(each.packet, probe, profile)
+            for each in self.outbox(state, process)
+        )
+
+    def _sync(self, state: State, process: int, action: Action) -> list[Transition]:
+        """The joint step of a group, once all its members are here; its first member leads."""
+        if process != min(action.members):
+            return []
+        edges: list[tuple[int, Edge]] = []
+        for member in action.members:
+            node = self.node(state, member)
+            here = [
+                i for i, each in enumerate(node.actions)
+                if each.kind is ActionKind.SYNC and each.group == action.group
+            ]
+            if not here:
+                return []
+            edge = self.automata[member].edge(node, here[0], ())
+            assert edge is not None
+            edges.append((member, edge))
+        work = list(state)
+        failures: list[Failure] = []
+        reached: list[str] = []
+        for member, edge in edges:
+            work[member] = edge.target.number
+            self._order_loads(work, member)
+            self._say(work, member, edge.statements, failures, reached)
+            self._ended(work, member, edge.target, failures)
+        step = Step("process", process, (0,))
+        return [Transition(step, tuple(work), tuple(failures), tuple(reached))]
+
+    # The fabric
+
+    def fabric_transitions(self, state: State) -> list[Transition]:
+        """What the fabric and the caches may do."""
+        found: list[Transition] = []
+        for owner in range(self.first_cache - self.first_outbox):
+            if state[self.first_outbox + owner]:
+                found += self.landings(state, owner)
+        if self.features.caches:
+            for process in range(self.processes):
+                found += self._cache_steps(state, process)
+        return found
+
+    def landings(self, state: State, owner: int) -> Iterator[Transition]:
+        """The deliveries that the fabric may make from one outbox."""
+        outbox = self.outbox(state, owner)
+        for position, each in enumerate(outbox):
+            if boxes.can_land(each):
+                work = list(state)
+                work[self.first_outbox + owner] = self.outboxes.number(
+                    boxes.landed(outbox, position)
+                )
+                self._write_all(work, each.packet.writes)
+                kind = "land" if owner < self.processes else "propagate"
+                what = tuple(cell for cell, _, _ in each.packet.writes)
+                yield Transition(Step(kind, owner, what), tuple(work))
+            elif boxes.can_be_read(each):
+                work = list(state)
+                values = [self.value(state, cell) for cell in each.packet.reads]
+                work[self.first_outbox + owner] = self.outboxes.number(
+                    boxes.source_read(outbox, position, values)
+                )
+                yield Transition(Step("read source", owner, each.packet.reads), tuple(work))
+
+    def _write_all(self, work: list[int], writes: Sequence[boxes.Write]) -> None:
+        if self.features.views:
+            self._remember(work, [cell for cell, _, _ in writes])
+        for cell, value, mode in writes:
+            if mode == ADD:
+                old = self.values[work[self.first_cell + cell]]
+                more = self.values[value]
+                assert isinstance(old, int) and isinstance(more, int)
+                value = self.values.number(old + more)
+            self._set(work, cell, value)
+
+    def _write(self, work: list[int], cell: int, value: int) -> None:
+        if self.features.views and cell < len(self.cells):
+            self._remember(work, [cell])
+        self._set(work, cell, value)
+
+    def _set(self, work: list[int], cell: int, value: int) -> None:
+        work[self.first_cell + cell] = value
+        if self.features.twins and cell < len(self.cells):
+            at = self.first_outbox + self.processes
+            before: Outbox = self.outboxes.known[work[at]]  # type: ignore[assignment]
+            twin = ((self.first_twin + cell, value, boxes.SET),)
+            packet = boxes.Packet(twin, (), 0, 0, False, 0, False, False, False)
+            after = boxes.issue(before, [packet], [self.automata[0].profile])
+            if after is None:
+                raise Overfull
+            work[at] = self.outboxes.number(after)
+
+    # What a process can read
+
+    def _readable(
+        self, state: State, process: int, cells: tuple[int, ...]
+    ) -> Iterator[tuple[tuple[int, ...], int | None]]:
+        """The values that a read may give, each with the process's view after it."""
+        base = self.first_cell
+        if self.features.twins:
+            rank = self.automata[process].process.rank
+            yield tuple(
+                state[base + (cell if self.cells[cell].slot.rank == rank else self.first_twin + cell)]
+                for cell in cells
+            ), None
+            return
+        current = tuple(state[base + cell] for cell in cells)
+        yield current, self._view_after(state, process, cells, None)
+        if self.features.views:
+            for atom, index, old in self._old_values(state, process, cells):
+                merged = dict(zip(cells, current, strict=True)) | old
+                view = self._view_after(state, process, cells, (atom, index))
+                yield tuple(merged[cell] for cell in cells), view
+
+    def _view(self, state: Sequence[int], process: int) -> dict[tuple[int, int], tuple[tuple[int, ...], ...]]:
+        found: tuple[tuple[tuple[int, int], tuple[tuple[int, ...], ...]], ...] = (
+            self.views.known[state[self.first_view + process]]  # type: ignore[assignment]
+        )
+        return dict(found)
+
+    def _old_values(
+        self, state: State, process: int, cells: tuple[int, ...]
+    ) -> Iterator[tuple[tuple[int, int], int, dict[int, int]]]:
+        view = self._view(state, process)
+        for atom in dict.fromkeys(self._atom_of[cell] for cell in cells):
+            for index, values in enumerate(view.get(atom, ())):
+                old = dict(zip(self._atoms[atom], values, strict=True))
+                yield atom, index, {cell: value for cell, value in old.items() if cell in cells}
+
+    def _view_after(
+        self, state: State, process: int, cells: tuple[int, ...], used: tuple[tuple[int, int], int] | None
+    ) -> int | None:
+        """After reading an atom, nothing older of that atom can be read any more."""
+        if not self.features.views:
+            return None
+        view = self._view(state, process)
+        for atom in {self._atom_of[cell] for cell in cells}:
+            if used is not None and atom == used[0]:
+                view[atom] = view[atom][used[1] :]
+            else:
+                view.pop(atom, None)
+        return self.views.number(tuple(sorted(view.items())))
+
+    def _remember(self, work: list[int], written: Sequence[int]) -> None:
+        """Keep what is overwritten for loads that may still be served with it."""
+        for process in range(self.processes):
+            if self.automata[process].nodes[work[process]].state == "done":
+                continue
+            view = self._view(work, process)
+            for atom in dict.fromkeys(self._atom_of[c] for c in written if c < len(self.cells)):
+                old = tuple(work[self.first_cell + cell] for cell in self._atoms[atom])
+                kept = view.get(atom, ())
+                if not kept or kept[-1] != old:
+                    view[atom] = (*kept, old)
+            work[self.first_view + process] = self.views.number(tuple(sorted(view.items())))
+
+    def _order_loads(self, work: list[int], process: int) -> None:
+        if self.features.views:
+            work[self.first_view + process] = 0
+
+    # Caches
+
+    def _lines_of(self, state: Sequence[int], process: int) -> dict[int, tuple[tuple[int, ...], bool]]:
+        known: tuple[tuple[int, tuple[tuple[int, ...], bool]], ...] = (
+            self.caches.known[state[self.first_cache + process]]  # type: ignore[assignment]
+        )
+        return dict(known)
+
+    def _put_lines(self, work: list[int], process: int, lines: dict[int, tuple[tuple[int, ...], bool]]) -> None:
+        work[self.first_cache + process] = self.caches.number(tuple(sorted(lines.items())))
+
+    def _cached(
+        self, state: State, process: int, node: Node, number: int, action: Action
+    ) -> Iterator[Transition]:
+        lines = self._lines_of(state, process)
+        work = list(state)
+        touched = dict.fromkeys(self._line_of[cell] for cell in action.cells)
+        if action.kind is ActionKind.CLEAN:
+            for line in touched:
+                self._drop(work, lines, line)
+            self._put_lines(work, process, lines)
+            yield self._moved(work, process, node, number, ())
+            return
+        for line in touched:
+            if line not in lines:
+                lines[line] = (tuple(self.value(state, c) for c in self._lines[line]), False)
+        if action.kind is ActionKind.WRITE_CACHED:
+            for cell, value, _ in action.writes:
+                line = self._line_of[cell]
+                held = list(lines[line][0])
+                held[self._lines[line].index(cell)] = value
+                lines[line] = (tuple(held), True)
+            self._put_lines(work, process, lines)
+            yield self._moved(work, process, node, number, ())
+            return
+        values = tuple(
+            lines[self._line_of[c]][0][self._lines[self._line_of[c]].index(c)] for c in action.cells
+        )
+        self._put_lines(work, process, lines)
+        edge = self.automata[process].edge(node, number, values)
+        if edge is not None:
+            yield self._along(work, process, number, edge)
+        elif tuple(work) != state:
+            yield Transition(Step("fetch", process, action.cells), tuple(work))
+
+    def _drop(
+        self, work: list[int], lines: dict[int, tuple[tuple[int, ...], bool]], line: int
+    ) -> None:
+        held = lines.pop(line, None)
+        if held is not None and held[1]:
+            self._write_all(
+                work,
+                [(c, v, boxes.SET) for c, v in zip(self._lines[line], held[0], strict=True)],
+            )
+
+    def _cache_steps(self, state: State, process: int) -> Iterator[Transition]:
+        """A line may be evicted at any time, and is written back whole if it is dirty."""
+        for line, (_, dirty) in self._lines_of(state, process).items():
+            lines = self._lines_of(state, process)
+            work = list(state)
+            self._drop(work, lines, line)
+            self._put_lines(work, process, lines)
+            step = Step("write back" if dirty else "evict", process, self._lines[line])
+            yield Transition(step, tuple(work), fair=False)
+
+    # Statements
+
+    def _say(
+        self,
+        work: list[int],
+        process: int,
+        statements: tuple[Statement, ...],
+        failures: list[Failure],
+        reached: list[str],
+    ) -> None:
+        for each in statements:
+            if isinstance(each, Consumed) and each.failure:
+                failures.append(Failure("happens-before", each.failure, process))
+            elif isinstance(each, Failed):
+                failures.append(Failure("checks", each.message, process))
+            elif isinstance(each, Reached):
+                reached.append(each.name)
+            elif isinstance(each, GhostUpdate):
+                old = self._ghost(work, each.ghost, each.key)
+                self._set_ghost(work, each.ghost, each.key, each.function(old, *each.arguments))
+            elif isinstance(each, GhostCheck) and not each.predicate(
+                self._ghost(work, each.ghost, each.key), *each.arguments
+            ):
+                failures.append(Failure("checks", each.message, process))
+
+    def _ghost(self, work: Sequence[int], name: str, key: Hashable) -> Hashable:
+        held: frozenset[tuple[tuple[str, Hashable], Hashable]] = self.ghosts.known[  # type: ignore[assignment]
+            work[self.ghost_at]
+        ] or frozenset()
+        return dict(held).get((name, key), self._ghost_initial.get(name, 0))
+
+    def _set_ghost(self, work: list[int], name: str, key: Hashable, value: Hashable) -> None:
+        held = self.ghosts.known[work[self.ghost_at]] or frozenset()
+        assert isinstance(held, frozenset)
+        updated = {k: v for k, v in held if k != (name, key)} | {(name, key): value}
+        work[self.ghost_at] = self.ghosts.number(frozenset(updated.items()))
+
+    # Races
+
+    def accesses(self, state: State, transition: Transition) -> list[Access]:
+        """What a step reads and writes, for race-free."""
+        step = transition.step
+        if step.kind == "land":
+            return [Access(cell, True, True, True) for cell in step.what]
+        if step.kind == "read source":
+            return [Access(cell, False, False, False) for cell in step.what]
+        if step.kind != "process":
+            return []
+        node = self.node(state, step.process)
+        action = node.actions[step.what[0]]
+        if action.kind is ActionKind.READ:
+            sync = action.synchronizing or node.in_sweep
+            return [Access(cell, False, sync, False) for cell in action.cells]
+        if action.kind is ActionKind.UPDATE:
+            return [Access(cell, True, True, False) for cell in action.cells]
+        if action.kind is ActionKind.WRITE:
+            return [
+                Access(c, True, True, not action.synchronizing) for c, _, _ in action.writes
+            ]
+        return []

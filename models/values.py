@@ -1,0 +1,166 @@
+"""What memory holds: plain hashable values, the parts of a token, and what a torn read gives.
+
+A value is compared by type and content, so ``1``, ``True`` and ``1.0`` are three values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Never
+
+from syncproof.models.errors import UserError
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A named constant, such as the value that a receiver fills its window with."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+SENTINEL = Mark("SENTINEL")
+
+
+@dataclass(frozen=True)
+class Part:
+    """The bytes of one field of one token: unlike those of every other token and field."""
+
+    source: int
+    destination: int
+    token: Hashable
+    round: Hashable
+    field: str
+
+    def __str__(self) -> str:
+        token = f"{self.source}->{self.destination} token {self.token} round {self.round}"
+        return f"{self.field} of {token}"
+
+
+@dataclass(frozen=True)
+class Payload:
+    """A whole token on its way from ``source`` to ``destination``.
+
+    Put into a block it fills each field with its own part; ``content`` replaces the parts of
+    named fields, for tokens whose lead equals another's or the sentinel.
+    """
+
+    source: int
+    destination: int
+    token: Hashable
+    round: Hashable
+    content: tuple[tuple[str, Hashable], ...] = ()
+
+    def field(self, name: str) -> Hashable:
+        """The value that this token puts into the field ``name``."""
+        for field, value in self.content:
+            if field == name:
+                return value
+        return Part(self.source, self.destination, self.token, self.round, name)
+
+    @property
+    def key(self) -> tuple[int, int, Hashable, Hashable]:
+        """Which token it is: (source, destination, token, round)."""
+        return (self.source, self.destination, self.token, self.round)
+
+    def with_content(self, **fields: Hashable) -> Payload:
+        """The same token with the bytes of some fields fixed."""
+        return replace(self, content=tuple(sorted({**dict(self.content), **fields}.items())))
+
+
+@dataclass(frozen=True)
+class Torn:
+    """A field read while only some of its atoms had landed: equal to no whole value."""
+
+    pieces: tuple[Hashable, ...]
+
+    def __str__(self) -> str:
+        return "torn(" + " | ".join(map(str, self.pieces)) + ")"
+
+
+class Opaque:
+    """The value of a field that control flow must not look at; it can be consumed or put again.
+
+    Keeping one atom of each kind is sound only for such fields, so looking is an error.
+    """
+
+    def __init__(self, value: Hashable) -> None:
+        self.value = value
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+    def _look(self, *_: object) -> Never:
+        raise UserError(
+            "a role looks at an opaque field",
+            expected="name it in Region(compared=...) to compare it, or only consume or put it",
+        )
+
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _look
+    __bool__ = __hash__ = __int__ = __index__ = __len__ = __iter__ = _look
+    __add__ = __radd__ = __sub__ = __rsub__ = __mod__ = _look
+
+
+class Block:
+    """What a load of several fields gives: one attribute a field (``block.lead``)."""
+
+    def __init__(self, fields: Mapping[str, Hashable | Opaque]) -> None:
+        self.__dict__.update(fields)
+
+    def __str__(self) -> str:
+        return "{" + ", ".join(f"{name}: {value}" for name, value in vars(self).items()) + "}"
+
+
+@dataclass(frozen=True)
+class AnyOf:
+    """An initial value chosen freely for each block."""
+
+    values: tuple[Hashable, ...]
+
+
+def any_of(*values: Hashable) -> AnyOf:
+    """``Region(initial=any_of(0, 1, 7))``: the memory starts with any of these values."""
+    return AnyOf(values)
+
+
+def uncover(value: Any) -> Hashable:
+    """The value itself, for an opaque one too."""
+    found: Hashable = value.value if isinstance(value, Opaque) else value
+    return found
+
+
+def typed(value: Any) -> Hashable:
+    """A key that is equal for two values only if type and content are equal."""
+    if isinstance(value, tuple):
+        return (tuple, tuple(typed(item) for item in value))
+    if isinstance(value, float):
+        return (float, value.hex())
+    return (type(value), value)
+
+
+class Values:
+    """Numbers for values: equal numbers, equal values."""
+
+    def __init__(self) -> None:
+        self._known: list[Hashable] = []
+        self._number: dict[Hashable, int] = {}
+
+    def number(self, value: Hashable) -> int:
+        """The number of ``value``; a `UserError` if it cannot be hashed."""
+        try:
+            key = typed(value)
+            found = self._number.get(key)
+        except TypeError as error:
+            raise UserError(
+                f"the value {value!r} cannot be hashed", expected="a number, text, tuple or token"
+            ) from error
+        if found is None:
+            found = self._number[key] = len(self._known)
+            self._known.append(value)
+        return found
+
+    def __getitem__(self, number: int) -> Hashable:
+        return self._known[number]
