@@ -73,7 +73,7 @@ def rounded_up_slice(core: int, cores: int, tokens: int) -> range:
 
 
 class RoutingData(Protocol):
-    """Tokens per expert, hop class per expert, cores: ``Routing``, or a checker's own made-up one."""
+    """Tokens per expert, hop class per expert, cores: ``Routing``, or one that a checker made."""
 
     @property
     def counts(self) -> tuple[int, ...]: ...
@@ -182,10 +182,10 @@ class Scheduler:
             blocks = tuple(sizes.values())
         return CoreView(order, staggered_slices(core, routing.cores, blocks))
 
-    def sends(self, core: int, routing: RoutingData) -> tuple[Place, ...]:
+    def sends(self, core: int, routing: RoutingData) -> tuple[Place | None, ...]:
         """The tokens that ``core`` sends, each as (expert, offset among the expert's tokens).
 
-        One search a token, as the kernel would do it. May raise ``NeverEnds``.
+        One search a token, as the kernel would do it; None for one that never ends.
         """
         view = self.view(core, routing)
         before = (0, *accumulate(routing.counts[expert] for expert in view.order))
@@ -193,7 +193,7 @@ class Scheduler:
         places = []
         for target in view.targets:
             found = self.search.find(lambda pivot: before[min(pivot, experts)], target, experts)
-            places.append(Place(view.order[found.expert], found.offset))
+            places.append(found and Place(view.order[found.expert], found.offset))
         return tuple(places)
 
 

@@ -23,14 +23,6 @@ class Place(NamedTuple):
     offset: int
 
 
-class NeverEnds(Exception):
-    """The search came back to a window that it had left: it repeats itself for ever."""
-
-    def __init__(self, target: int, left: int, right: int) -> None:
-        super().__init__(f"target {target}: the window [{left}, {right}] is narrowed to itself")
-        self.target, self.left, self.right = target, left, right
-
-
 @dataclass(frozen=True)
 class QuaternarySearch:
     """One reading of algorithm 1, as data, so that every checker interprets the same two choices.
@@ -63,13 +55,13 @@ class QuaternarySearch:
         quadrant = next((q for q in (1, 2, 3) if target < count(pivots[q])), 4)
         return pivots[quadrant - 1], pivots[quadrant]
 
-    def find(self, count: Count, target: int, experts: int) -> Place:
-        """Run the search; raises ``NeverEnds`` as soon as a window comes back."""
+    def find(self, count: Count, target: int, experts: int) -> Place | None:
+        """Run the search; None if it never ends, which is so as soon as a window comes back."""
         left, right = 0, experts
         seen = set()
         while self.running(left, right):
             if (left, right) in seen:
-                raise NeverEnds(target, left, right)
+                return None
             seen.add((left, right))
             left, right = self.narrow(left, right, target, count)
         return Place(left, target - count(left))
@@ -85,11 +77,13 @@ def vector_count(tokens: Sequence[int]) -> Count:
     return lambda pivot: sum(expert < pivot for expert in tokens)
 
 
-def find_token(search: QuaternarySearch, tokens: Sequence[int], target: int, experts: int) -> Place:
+def find_token(
+    search: QuaternarySearch, tokens: Sequence[int], target: int, experts: int
+) -> Place | None:
     """Algorithm 1 with its own inputs: E, T_target and N_exp; E need not be sorted.
 
-    Raises ``UserError`` for a target that is no token and for experts out of range,
-    ``NeverEnds`` where the reading does not terminate.
+    None if it never ends. Raises ``UserError`` for a target that is no token and for experts out
+    of range.
     """
     if not 0 <= target < len(tokens):
         raise UserError(

@@ -8,13 +8,16 @@ import numpy as np
 import numpy.typing as npt
 
 from syncproof.protocols.token_scheduler import RoutingData, Scheduler
-from syncproof.protocols.token_scheduler_search import NeverEnds, QuaternarySearch
+from syncproof.protocols.token_scheduler_search import QuaternarySearch
 
 Ints = npt.NDArray[np.int64]
 
 
 class Sends(NamedTuple):
-    """One entry a token sent: by which core, to which expert, which of the expert's tokens."""
+    """One entry a token sent: by which core, to which expert, which of the expert's tokens.
+
+    Expert and offset are -1 for a search that never ends.
+    """
 
     core: Ints
     expert: Ints
@@ -24,14 +27,15 @@ class Sends(NamedTuple):
 def find_all(search: QuaternarySearch, counts: Ints, targets: Ints) -> tuple[Ints, Ints]:
     """The searches of all ``targets`` in lockstep; returns experts (sending order) and offsets.
 
-    A lane whose window is narrowed to itself never ends: ``NeverEnds``. (A window depends on the
-    target only through comparisons, so a window that comes back comes back for ever; windows never
-    grow, hence one that comes back at all comes back at once.)
+    A lane whose window is narrowed to itself never ends and gets -1 for both. (The next window
+    depends on nothing but the window and the target; windows never grow, so one that comes back
+    at all comes back at once.)
     """
     experts = len(counts)
     before = np.concatenate(([0], np.cumsum(counts)))
     left, right = np.zeros_like(targets), np.full_like(targets, experts)
-    while (lanes := np.flatnonzero(_running(search, left, right))).size:
+    stuck = np.zeros(targets.size, dtype=np.bool_)
+    while (lanes := np.flatnonzero(_running(search, left, right) & ~stuck)).size:
         low, high, wanted = left[lanes], right[lanes], targets[lanes]
         gap = _gap(search, high - low)
         pivots = np.stack([low, low + gap, low + 2 * gap, low + 3 * gap, high])
@@ -39,11 +43,9 @@ def find_all(search: QuaternarySearch, counts: Ints, targets: Ints) -> tuple[Int
         quadrant = np.where(inside.any(axis=0), inside.argmax(axis=0), 3)
         column = np.arange(lanes.size)
         left[lanes], right[lanes] = pivots[quadrant, column], pivots[quadrant + 1, column]
-        stuck = np.flatnonzero((left[lanes] == low) & (right[lanes] == high))
-        if stuck.size:
-            lane = int(stuck[0])
-            raise NeverEnds(int(wanted[lane]), int(low[lane]), int(high[lane]))
-    return left, targets - before[np.minimum(left, experts)]
+        stuck[lanes] = (left[lanes] == low) & (right[lanes] == high)
+    offset = targets - before[np.minimum(left, experts)]
+    return np.where(stuck, -1, left), np.where(stuck, -1, offset)
 
 
 def _gap(search: QuaternarySearch, width: Ints) -> Ints:
@@ -66,6 +68,6 @@ def all_sends(scheduler: Scheduler, routing: RoutingData) -> Sends:
         )
         found, offset = find_all(scheduler.search, counts[order], targets)
         cores.append(np.full(targets.size, core, dtype=np.int64))
-        experts.append(order[found])
+        experts.append(np.where(found < 0, -1, order[found]))
         offsets.append(offset)
     return Sends(np.concatenate(cores), np.concatenate(experts), np.concatenate(offsets))

@@ -1,13 +1,14 @@
 """UBEP's appendix A: how many AIVs count and how many send.
 
-T_count = beta N / c + b_count, T_token = alpha K B / (n - c) + b_token, and the slower of the two is
-to be fastest, over c = 1 .. n - 1. All numbers are exact (fractions), in units of alpha.
+T_count = beta N / c + b_count and T_token = alpha K B / (n - c) + b_token run side by side; the
+greater is to be least, over c = 1 .. n - 1. All numbers are exact (fractions), in units of alpha.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 
 from syncproof.checkers.scheduler.figure14 import BATCHES, EXTRA_US, RANKS, best_sizes
 from syncproof.models.errors import UserError
@@ -40,8 +41,10 @@ class Split:
 
     def time(self, counting: int) -> Fraction:
         """The greater of the two times, without the part of the overheads that both have."""
-        count = self.ratio * self.experts / counting + max(self.overhead, 0)
-        token = Fraction(self.top_k * self.batch, self.aivs - counting) + max(-self.overhead, 0)
+        nothing = Fraction(0)
+        count = self.ratio * self.experts / counting + max(self.overhead, nothing)
+        token = Fraction(self.top_k * self.batch, self.aivs - counting)
+        token += max(-self.overhead, nothing)
         return max(count, token)
 
     @property
@@ -116,16 +119,40 @@ def table(ranks: int, ratio: Fraction) -> list[Row]:
 
 
 def fitted_ratio(exact: bool) -> Fraction:
-    """The beta / alpha (in hundredths, up to 2) whose sizes cost least in figure 14, in all.
+    """The beta / alpha (in fiftieths, up to 1) whose sizes cost least in figure 14, in all.
 
     For equation (8), or for the integer optimum; the smallest, if several are best.
     """
 
     def cost(ratio: Fraction) -> float:
-        rows = (row for ranks in RANKS for row in table(ranks, ratio))
-        return round(sum(row.exact_extra if exact else row.closed_extra for row in rows), 1)
+        extra = 0.0
+        for ranks in RANKS:
+            for batch in BATCHES:
+                split = Split(ranks, batch, ratio)
+                size = clipped(split.exact() if exact else split.closed_form)
+                extra += EXTRA_US[ranks][batch][size - 1]
+        return round(extra, 1)
 
-    return min((Fraction(part, 100) for part in range(1, 201)), key=lambda r: (cost(r), r))
+    return min((Fraction(part, 50) for part in range(1, 51)), key=lambda r: (cost(r), r))
+
+
+def exceptions_to_trends() -> list[str]:
+    """Where figure 14 goes against appendix C.3: best sizes fall with the batch, rise with ranks.
+
+    Only what holds for each reading of a rounded tie is named.
+    """
+    found = []
+    for ranks in RANKS:
+        for small, large in pairwise(BATCHES):
+            low, high = best_sizes(ranks, small), best_sizes(ranks, large)
+            if min(high) > max(low):
+                found.append(f"{ranks} ranks: batch {small} -> {large}, best {low} -> {high}")
+    for batch in BATCHES:
+        for few, many in pairwise(RANKS):
+            low, high = best_sizes(few, batch), best_sizes(many, batch)
+            if max(high) < min(low):
+                found.append(f"batch {batch}: {few} -> {many} ranks, best {low} -> {high}")
+    return found
 
 
 def tables_text(closed_ratio: Fraction, exact_ratio: Fraction) -> str:

@@ -30,6 +30,19 @@ def breaking_counts(
     return tuple(counts)
 
 
+def load_keeps_the_bound(cores: int, tokens: int, classes: int, greatest_load: int) -> bool:
+    """Whether no routing of ``tokens`` tokens can break the bound, by the loads alone (z3).
+
+    A core's tokens of a class are at most its load and at most the class's tokens V, and V is all
+    tokens where there is one class. Unsatisfiable in each of the cases of ``breaking_counts``.
+    """
+    of_class, all_of_class, bound = z3.Ints("of_class all_of_class bound")
+    domain = [of_class >= 0, of_class <= greatest_load, of_class <= all_of_class]
+    domain += [all_of_class <= tokens, *([all_of_class == tokens] if classes == 1 else [])]
+    domain += [cores * bound >= all_of_class, cores * (bound - 1) < all_of_class]
+    return _unsat(*domain, of_class > bound)
+
+
 @dataclass(frozen=True)
 class Staggered:
     """What holds of staggered slices for every number of cores, classes and tokens."""
@@ -60,9 +73,10 @@ def staggered(before: Before = before) -> Staggered:
     """Prove, without bound, what staggered slices promise; ``before`` can be replaced by a fault.
 
     ``within_bound``: floor(V / n) <= share <= ceil(V / n) for each block of V tokens, wherever it
-    starts. ``meets``: the first core starts at the block's first token, the last ends at its last.
-    ``loads``: over all blocks together a core's shares are its share of the whole (the sum
-    telescopes), so loads are floor(m / n) or ceil(m / n) as well.
+    starts. ``meets``: the first core starts at the block's first token, the last ends at its last,
+    and each core ends where the next one, by its own computation, starts. ``loads``: over all
+    blocks together a core's shares are its share of the whole (the sum telescopes), so loads are
+    floor(m / n) or ceil(m / n) as well.
     """
     return Staggered(_within_bound(before), _meets(before), _telescopes())
 
@@ -79,7 +93,7 @@ def _within_bound(before: Before) -> bool:
     share = (before(core + 1, w_core + w, s) - before(core + 1, u_core + u, r)) - (
         before(core, w_core, s) - before(core, u_core, r)
     )
-    domain = [n >= 1, 0 <= core, core < n, 0 <= r, r < n, 0 <= s, s < n, 0 <= u, u <= w]
+    domain = [n >= 1, core >= 0, core < n, r >= 0, r < n, s >= 0, s < n, u >= 0, u <= w]
     domain += [z3.Or(w > u, s >= r), *product_rules(n, excess, product)]
     beyond = product - (s - r)
     ceiling = [beyond >= 0, beyond < n]
@@ -110,11 +124,16 @@ def product_rules_hold() -> bool:
 
 
 def _meets(before: Before) -> bool:
-    """Core 0 starts at 0 and core n ends at V, where u * 0 = 0 and u * n + r = a."""
-    n, turns_n, rest = z3.Ints("n turns_n rest")
-    domain = [n >= 1, 0 <= rest, rest < n]
-    first = _unsat(*domain, before(z3.IntVal(0), z3.IntVal(0), rest) != 0)
-    return first and _unsat(*domain, before(n, turns_n, rest) != turns_n + rest)
+    """Core 0 starts at 0, core n - 1 ends at a = u n + r, and the edges between are the same."""
+    n, core, after, u, r, u_core, u_after, u_n = z3.Ints("n core after u r u_core u_after u_n")
+    domain = [n >= 1, r >= 0, r < n, u >= 0]
+    first = _unsat(*domain, before(z3.IntVal(0), z3.IntVal(0), r) != 0)
+    last = _unsat(*domain, before(n, u_n, r) != u_n + r)
+    neighbours = [core >= 0, after == core + 1, after < n, u_after == u_core + u]
+    between = _unsat(
+        *domain, *neighbours, before(core + 1, u_core + u, r) != before(after, u_after, r)
+    )
+    return first and last and between
 
 
 def _telescopes() -> bool:

@@ -1,10 +1,10 @@
-"""Every input up to small sizes, smallest first: a proof for them, or the smallest counterexample."""
+"""Every input up to small sizes, smallest first: a proof, or the smallest counterexample."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, pairwise
 
 from syncproof.checkers.scheduler.contracts import CONTRACTS
 from syncproof.checkers.scheduler.question import Load, Scheduler
@@ -24,7 +24,7 @@ def routings(tokens: int, experts: int) -> Iterator[tuple[int, ...]]:
     """All ways to give ``tokens`` tokens to ``experts`` experts."""
     for bars in combinations_with_replacement(range(tokens + 1), experts - 1):
         edges = (0, *bars, tokens)
-        yield tuple(high - low for low, high in zip(edges, edges[1:], strict=False))
+        yield tuple(high - low for low, high in pairwise(edges))
 
 
 def hop_patterns(experts: int, classes: int) -> Iterator[tuple[int, ...]]:

@@ -8,7 +8,7 @@ position named, with "c never falls" stated for each pair (weaker than for all, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
@@ -54,7 +54,7 @@ def turn(search: Search, quadrant: int) -> Turn:
         else z3.And(4 * gap <= over, over < 4 * (gap + 1))
     )
     ends = [z3.Implies(p >= experts, before(p) == before(experts)) for p in named]
-    sane = z3.And(experts >= 1, before(0) == 0, 0 <= target, target < before(experts))
+    sane = z3.And(experts >= 1, before(0) == 0, target >= 0, target < before(experts))
     passed = [target >= before(p) for p in pivots[1:quadrant]]
     taken = [target < before(pivots[quadrant])] if quadrant < 4 else []
     return Turn(
@@ -65,15 +65,14 @@ def turn(search: Search, quadrant: int) -> Turn:
     )
 
 
-def _holds(search: Search, claim: Condition) -> bool:
+def _holds(turns: Sequence[Turn], claim: Condition) -> bool:
     """Whether the claim holds for each quadrant; raises ``RuntimeError`` if z3 does not know."""
-    for quadrant in (1, 2, 3, 4):
-        at = turn(search, quadrant)
+    for at in turns:
         solver = z3.Solver()
         solver.add(at.axioms, z3.Not(claim(at)))
         answer = solver.check()
         if answer == z3.unknown:
-            raise RuntimeError(f"z3 does not decide {search.name}: {solver.reason_unknown()}")
+            raise RuntimeError(f"z3 does not decide: {solver.reason_unknown()}")
         if answer == z3.sat:
             return False
     return True
@@ -145,4 +144,5 @@ class Induction:
 def induction(search: Search) -> Induction:
     """Ask z3 for each condition (some 24 queries, well under a second)."""
     conditions = (_starts, _keeps, _shrinks, _returns_right, _never_stops, _quarters)
-    return Induction(*(_holds(search, condition) for condition in conditions))
+    turns = [turn(search, quadrant) for quadrant in (1, 2, 3, 4)]
+    return Induction(*(_holds(turns, condition) for condition in conditions))

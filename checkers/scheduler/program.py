@@ -6,10 +6,12 @@ than ceil(m / n) tokens (1b). A core without tokens takes no time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import z3
+
+from syncproof.checkers.scheduler.question import Hop, RoutingLike, Scheduler
 
 
 class Token(NamedTuple):
@@ -26,6 +28,26 @@ def cost(tokens: Sequence[Token], cores: Sequence[int]) -> int:
         mine.setdefault(core, []).append(token)
     times = (sum(t.latency for t in some) + max(t.rtt for t in some) for some in mine.values())
     return max(times, default=0)
+
+
+def placed(
+    scheduler: Scheduler, routing: RoutingLike, latency: int, rtt: Mapping[Hop, int]
+) -> tuple[list[Token], list[int]]:
+    """The tokens of a routing, all of one latency, and the core to which the scheduler gives each.
+
+    Taken from core 0's order and each core's slices, which must partition the tokens.
+    """
+    order = scheduler.view(0, routing).order
+    tokens = [
+        Token(latency, rtt[routing.hops[e]]) for e in order for _ in range(routing.counts[e])
+    ]
+    owner = {
+        target: core
+        for core in range(routing.cores)
+        for piece in scheduler.view(core, routing).slices
+        for target in piece
+    }
+    return tokens, [owner[target] for target in range(len(tokens))]
 
 
 def assignments(tokens: int, cores: int) -> Iterator[tuple[int, ...]]:

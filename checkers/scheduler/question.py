@@ -25,7 +25,7 @@ class Search(Protocol):
     def boundaries(self, left: int, right: int) -> tuple[int, int, int, int, int]: ...
     def find(
         self, count: Callable[[int], int], target: int, experts: int
-    ) -> tuple[int, int]: ...
+    ) -> tuple[int, int] | None: ...
 
 
 class RoutingLike(Protocol):
@@ -60,7 +60,7 @@ class Scheduler(Protocol):
     @property
     def placement(self) -> str: ...
     def view(self, core: int, routing: RoutingLike, /) -> View: ...
-    def sends(self, core: int, routing: RoutingLike, /) -> Sequence[tuple[int, int]]: ...
+    def sends(self, core: int, routing: RoutingLike, /) -> Sequence[tuple[int, int] | None]: ...
 
 
 @dataclass(frozen=True)
@@ -121,8 +121,9 @@ class SchedulerQuestion:
 class Finding:
     """A verdict on one contract: of what (``scope``), by what (``method``), and why.
 
-    ``counterexample`` is plain data (``counts``, ``hops``, ``cores`` and what went wrong), with
-    the fewest tokens at the question's sizes.
+    ``counterexample`` is plain data: ``counts``, ``hops``, ``cores``, what went ``wrong``, and the
+    ``target`` of a search (whose text numbers experts in sending order). It has the question's
+    numbers of experts and cores and, for a search and the hop bound, the fewest tokens.
     """
 
     contract: str

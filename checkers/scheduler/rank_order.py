@@ -54,10 +54,10 @@ def rank_order(order: Order = rotated) -> RankOrder:
     n, rank, other, step, later = z3.Ints("ranks rank other step later")
 
     def inside(*terms: z3.ArithRef) -> list[z3.BoolRef]:
-        return [n >= 1, *(z3.And(0 <= term, term < n) for term in terms)]
+        return [n >= 1, *(z3.And(term >= 0, term < n) for term in terms)]
 
     destination = order(rank, step, n)
-    ranged = _holds(z3.And(0 <= destination, destination < n), *inside(rank, step))
+    ranged = _holds(z3.And(destination >= 0, destination < n), *inside(rank, step))
     once = _holds(destination != order(rank, later, n), *inside(rank, step, later), step != later)
     apart = _holds(destination != order(other, step, n), *inside(rank, other, step), rank != other)
     starts = _holds(
@@ -75,7 +75,7 @@ def senders_bound(ranks: int, fewest: int, most: int) -> int:
     are equal, no bound but N if some are zero. It is reached for all N, fewest and most
     (``reaching_tiles``).
     """
-    return ranks - fewest * (ranks - 1) // most if most else min(ranks, 1)
+    return ranks - fewest * (ranks - 1) // most if most else 0
 
 
 def senders_bound_holds() -> bool:
@@ -89,7 +89,7 @@ def senders_bound_holds() -> bool:
     """
     k, i, e, f = z3.Ints("k i e f")
     fewest, most = z3.Ints("fewest most")
-    given = [0 <= fewest, fewest <= most, most >= 1, 0 <= i, i <= k, e >= 0]
+    given = [fewest >= 0, fewest <= most, most >= 1, i >= 0, i <= k, e >= 0]
     given += [f * most <= fewest * (k + e), k * fewest < (i + 1) * most]
     # The two products that z3 need not find: (f - e - i - 1) most >= 0 and e (most - fewest) >= 0.
     hints = [

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 import z3
 
+from syncproof.checkers.scheduler.contracts import difference
 from syncproof.checkers.scheduler.question import Search
 
 Comparison = tuple[int, bool]
@@ -68,6 +70,11 @@ class SearchVerdict:
     target: int
     wrong: str
 
+    @property
+    def endless(self) -> bool:
+        """Whether what is wrong is that the search never ends."""
+        return self.wrong.endswith("never ends")
+
 
 def check_search(search: Search, experts: int) -> SearchVerdict:
     """Does the search end and return what the prefix sums define, for every routing?
@@ -77,8 +84,10 @@ def check_search(search: Search, experts: int) -> SearchVerdict:
     before = [z3.IntVal(0), *(z3.Int(f"before_{p}") for p in range(1, experts + 1))]
     target = z3.Int("target")
     solver = z3.Solver()
-    solver.add([low <= high for low, high in zip(before, before[1:], strict=False)])
-    solver.add(0 <= target, target < before[-1])
+    solver.add([low <= high for low, high in pairwise(before)])
+    solver.add(target >= 0, target < before[-1])
+    if solver.check() != z3.sat:
+        raise RuntimeError("the search's inputs contradict each other: nothing would be proved")
     solver.add(z3.Or([_wrong(leaf, before, target) for leaf in leaves(search, experts)]))
     if solver.check() == z3.unsat:
         return SearchVerdict(None, 0, "")
@@ -101,32 +110,32 @@ def _wrong(leaf: Leaf, before: list[z3.ArithRef], target: z3.ArithRef) -> z3.Boo
 def _smallest(
     search: Search, solver: z3.Solver, before: list[z3.ArithRef], target: z3.ArithRef
 ) -> SearchVerdict:
-    """Among the counterexamples one with the fewest tokens, confirmed by running the search."""
+    """The counterexample with the fewest tokens, at the first experts, confirmed by a run."""
     tokens = 1
     while solver.check(before[-1] == tokens) == z3.unsat:
         tokens += 1
-    if solver.check(before[-1] == tokens) != z3.sat:
-        raise RuntimeError(f"z3 does not decide {search.name}: {solver.reason_unknown()}")
-    model = solver.model()
-    sums = [model.eval(term, model_completion=True).as_long() for term in before]
-    wanted = model.eval(target, model_completion=True).as_long()
-    counts = tuple(high - low for low, high in zip(sums, sums[1:], strict=False))
+    solver.add(before[-1] == tokens)
+    sums = [0]
+    for term in before[1:]:
+        sums.append(_greatest(solver, term, tokens))
+    wanted = next(value for value in range(tokens) if solver.check(target == value) == z3.sat)
+    counts = tuple(high - low for low, high in pairwise(sums))
     return SearchVerdict(counts, wanted, run(search, counts, wanted))
 
 
+def _greatest(solver: z3.Solver, term: z3.ArithRef, most: int) -> int:
+    """The greatest possible value of a prefix sum, which it then has: tokens as early as can be."""
+    for value in range(most, -1, -1):
+        if solver.check(term == value) == z3.sat:
+            solver.add(term == value)
+            return value
+    raise RuntimeError(f"z3 does not decide: {solver.reason_unknown()}")
+
+
 def run(search: Search, counts: tuple[int, ...], target: int) -> str:
-    """What the search itself does wrong on this input; ``RuntimeError`` if it does nothing wrong."""
-    tokens = [(e, offset) for e, count in enumerate(counts) for offset in range(count)]
-    experts = len(counts)
-    try:
-        found = search.find(lambda p: sum(counts[:p]), target, experts)
-    except Exception as stuck:
-        if type(stuck).__name__ != "NeverEnds":
-            raise
-        return f"never ends: {stuck}"
-    if tuple(found) == tokens[target]:
+    """What the search itself does wrong; ``RuntimeError`` if that is nothing."""
+    token = [(e, offset) for e, count in enumerate(counts) for offset in range(count)][target]
+    found = search.find(lambda p: sum(counts[:p]), target, len(counts))
+    if found is not None and tuple(found) == token:
         raise RuntimeError(f"z3 and the search disagree: {search.name} {counts} target {target}")
-    return (
-        f"target {target}: finds expert {found[0]} offset {found[1]}, but the token is "
-        f"expert {tokens[target][0]} offset {tokens[target][1]}"
-    )
+    return difference(target, found, token)

@@ -1,0 +1,185 @@
+"""Persistent sets by abstract reachability: which enabled steps are enough to explore.
+
+A set T of enabled steps is persistent if nothing that the others can do before a step of T
+conflicts with one of T. T holds every enabled step of some *agents* (processes, and puts in
+flight); all others run on in an over-approximation in which a cell holds a set of values
+(`Outlook`). If an access met that way conflicts with a member of T, the agent behind it joins,
+and the run is repeated. The argument is in docs/soundness.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from syncproof.checkers.explicit.outlook import (
+    Agent,
+    Conflict,
+    GiveUp,
+    Outlook,
+    PacketAgent,
+    ProcessAgent,
+)
+from syncproof.models import outbox as boxes
+from syncproof.models.lowering import ActionKind
+from syncproof.models.operations import GhostCheck, GhostUpdate
+from syncproof.models.system import State, System, Transition
+
+FREE = (ActionKind.ISSUE, ActionKind.FENCE, ActionKind.QUIET, ActionKind.SYNC)
+
+
+@dataclass
+class PersistentSets:
+    """Chooses a persistent set of the enabled steps of each state of one system."""
+
+    system: System
+    singletons: int = 0
+    chosen: int = 0
+    _landings: dict[int, bool] = field(default_factory=dict)
+
+    @staticmethod
+    def covers(system: System) -> bool:
+        """Whether the argument covers the system: no caches, no early loads, no two views."""
+        features = system.features
+        return not (features.caches or features.views or features.twins)
+
+    def choose(self, state: State, enabled: list[Transition]) -> list[Transition]:
+        """A persistent set of the enabled steps, a single one where it is found."""
+        self.chosen += 1
+        if len(enabled) <= 1:
+            return enabled
+        for each in enabled:
+            if self._is_free(state, each):
+                self.singletons += 1
+                return [each]
+        by_agent = self._by_agent(state, enabled)
+        best = enabled
+        for seed in self._seeds(state, by_agent):
+            found = self._closed(state, seed, by_agent, len(best))
+            if found is not None and len(found) < len(best):
+                best = found
+                if len(best) == 1:
+                    self.singletons += 1
+                    break
+        return best
+
+    def _is_free(self, state: State, transition: Transition) -> bool:
+        """A step that nobody else can see: an issue into one's own outbox, a fence, a quiet or a
+        sync that passes. With a ghost it can be seen."""
+        step = transition.step
+        if step.kind != "process":
+            return False
+        actions = self.system.node(state, step.process).actions
+        action = actions[step.what[0]]
+        if len(actions) != 1 or action.kind not in FREE:
+            return False
+        members = action.members or (step.process,)
+        for member in members:
+            node = self.system.node(state, member)
+            edge = self.system.automata[member].edge(node, 0, ())
+            assert edge is not None
+            if any(isinstance(s, (GhostUpdate, GhostCheck)) for s in edge.statements):
+                return False
+        return True
+
+    def _by_agent(
+        self, state: State, enabled: list[Transition]
+    ) -> dict[Agent, list[Transition]]:
+        """The enabled steps by the agent that takes them."""
+        found: dict[Agent, list[Transition]] = {}
+        positions: dict[int, Iterator[int]] = {}
+        for each in enabled:
+            step = each.step
+            if step.kind == "process":
+                agent: Agent = ProcessAgent(step.process)
+            else:
+                if step.process not in positions:
+                    positions[step.process] = self._deliverable(state, step.process)
+                agent = PacketAgent(step.process, next(positions[step.process]))
+            found.setdefault(agent, []).append(each)
+        return found
+
+    def _deliverable(self, state: State, owner: int) -> Iterator[int]:
+        for position, each in enumerate(self.system.outbox(state, owner)):
+            if boxes.can_land(each) or boxes.can_be_read(each):
+                yield position
+
+    def _seeds(
+        self, state: State, by_agent: dict[Agent, list[Transition]]
+    ) -> list[Agent]:
+        """The agents to try, those first whose steps are most likely alone: what somebody waits
+        for, then the rest of the fabric, then reads."""
+        awaited: set[int] = set()
+        for process in range(self.system.processes):
+            if ProcessAgent(process) not in by_agent:
+                for action in self.system.node(state, process).actions:
+                    awaited.update(action.cells)
+
+        def rank(agent: Agent) -> int:
+            if isinstance(agent, ProcessAgent):
+                return 1
+            return 0 if awaited.intersection(by_agent[agent][0].step.what) else 2
+
+        return sorted(by_agent, key=rank)
+
+    def _closed(
+        self, state: State, seed: Agent, by_agent: dict[Agent, list[Transition]], bound: int
+    ) -> list[Transition] | None:
+        """Grow the agents until nothing outside conflicts; None if that reaches ``bound``."""
+        agents = {seed}
+        while True:
+            members = [each for agent in agents for each in by_agent[agent]]
+            if len(members) >= bound:
+                return None
+            try:
+                conflict = Outlook(self.system, state, agents, by_agent).conflict()
+                if conflict is None:
+                    return members
+                added = self._responsible(state, conflict, by_agent)
+            except GiveUp:
+                return None
+            if added in agents:
+                return None
+            agents.add(added)
+
+    def _responsible(
+        self, state: State, conflict: Conflict, by_agent: dict[Agent, list[Transition]]
+    ) -> Agent:
+        """An agent with an enabled step without which the conflicting access cannot come."""
+        seen: set[Agent] = set()
+        agent = conflict.agent
+        while agent not in by_agent:
+            if agent in seen:
+                raise GiveUp
+            seen.add(agent)
+            if isinstance(agent, PacketAgent):
+                agent = self._ahead_of(state, agent, by_agent)
+            else:
+                agent = self._enabler(state, agent, conflict.outlook)
+        return agent
+
+    def _ahead_of(
+        self, state: State, agent: PacketAgent, by_agent: dict[Agent, list[Transition]]
+    ) -> Agent:
+        element = self.system.outbox(state, agent.owner)[agent.position]
+        for position in (*element.after, *element.read_after):
+            return PacketAgent(agent.owner, position)
+        raise GiveUp
+
+    def _enabler(self, state: State, agent: ProcessAgent, outlook: Outlook) -> Agent:
+        """Who has to act before a process that is blocked now can go on."""
+        system, process = self.system, agent.process
+        for action in system.node(state, process).actions:
+            if action.kind is ActionKind.SYNC:
+                for member in action.members:
+                    here = system.node(state, member).actions
+                    if not any(a.kind is ActionKind.SYNC and a.group == action.group for a in here):
+                        return ProcessAgent(member)
+            if action.kind is ActionKind.QUIET or (action.ordered and system.outbox(state, process)):
+                for position in self._deliverable(state, process):
+                    return PacketAgent(process, position)
+            for cell in action.cells:
+                for writer in outlook.writers.get(cell, ()):
+                    if writer != agent:
+                        return writer
+        raise GiveUp
