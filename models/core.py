@@ -19,7 +19,15 @@ from syncproof.models.operations import (
     Sent,
     Statement,
 )
-from syncproof.models.values import Block, Opaque, Payload, uncover
+from syncproof.models.values import (
+    Block,
+    Opaque,
+    Payload,
+    together,
+    token_text,
+    typed,
+    uncover,
+)
 
 T = TypeVar("T")
 
@@ -257,13 +265,20 @@ class Core:
         here = self.rank if owner is None else owner
         expected = Payload(source, here, token, round).with_content(**content)
         fields = vars(data) if isinstance(data, Block) else {"": data}
-        failure = ""
+        wrong: dict[str, Hashable] = {}
         for name, found in fields.items():
             value = uncover(found)
             field = name or getattr(value, "field", "payload")
-            if type(value) is not type(expected.field(field)) or value != expected.field(field):
-                failure = failure or f"{name or 'the data'} is {value}, not {expected.field(field)}"
-        self._say(Consumed(expected.key, failure))
+            if typed(value) != typed(expected.field(field)):
+                wrong[field] = value
+        if not wrong:
+            self._say(Consumed(expected.key))
+            return
+        first = next(iter(wrong))
+        shown = together(wrong.values())
+        only = "" if len(wrong) == len(fields) else f"{first} is "
+        failure = f"{only}{shown}, not {token_text(expected.key)}"
+        self._say(Consumed(expected.key, failure, str(expected.field(first))))
 
     def check(self, condition: Any, message: str) -> None:
         """The run is wrong if ``condition`` does not hold here."""

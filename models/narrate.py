@@ -8,6 +8,7 @@ from syncproof.models.automaton import Node
 from syncproof.models.lowering import Action, ActionKind
 from syncproof.models.operations import Kind, Operation
 from syncproof.models.system import State, Step, System, Transition
+from syncproof.models.values import together, token_text
 from syncproof.models.verdict import Change, Line, TraceStep
 
 
@@ -108,10 +109,10 @@ def describe(system: System, state: State, transition: Transition) -> str:
         return _describe_process(system, state, step, transition.state)
     names = ", ".join(dict.fromkeys(str(system.cells[c].slot) for c in step.what))
     if step.kind in ("land", "propagate"):
-        values = dict.fromkeys(str(system.values[system.value(transition.state, c)]) for c in step.what)
+        values = together(system.values[system.value(transition.state, c)] for c in step.what)
         word = "lands at" if step.kind == "land" else "becomes visible to others at"
         atom = _atom_text(system, step.what)
-        return f"{' + '.join(values)} {word} {names}{atom}"
+        return f"{values} {word} {names}{atom}"
     word = {
         "read source": "the fabric reads",
         "write back": "a dirty line is written back:",
@@ -135,9 +136,7 @@ def _describe_process(system: System, state: State, step: Step, after: State) ->
     if action.kind in (ActionKind.ISSUE, ActionKind.WRITE):
         return _describe_store(operation)
     if action.kind is ActionKind.READ:
-        values = ", ".join(
-            dict.fromkeys(str(system.values[system.value(state, c)]) for c in action.cells)
-        )
+        values = together(system.values[system.value(state, c)] for c in action.cells)
         verb = operation.kind.value if operation.source is None else "read source of copy"
         atom = _atom_text(system, action.cells)
         return f"{verb} {operation.slot}{atom} reads {values}"
@@ -169,6 +168,5 @@ def shown(value: object) -> str:
         return "{" + ", ".join(f"{name}: {shown(part)}" for name, part in value.items()) + "}"
     key = getattr(value, "key", None)
     if isinstance(key, tuple) and len(key) == 4:
-        source, destination, token, round = key
-        return f"token {token} round {round} ({source}->{destination})"
+        return token_text(key)
     return str(value)

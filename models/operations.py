@@ -63,10 +63,12 @@ class Operation:
 
 @dataclass(frozen=True)
 class Consumed:
-    """The kernel trusts this data: ``failure`` says what is wrong with it, if anything is."""
+    """The kernel trusts this data: ``failure`` says what is wrong with it, if anything is, and
+    ``expected`` what the first wrong field should have been."""
 
     key: tuple[Hashable, ...]
     failure: str = ""
+    expected: str = ""
 
 
 @dataclass(frozen=True)

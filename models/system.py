@@ -51,6 +51,7 @@ class Failure(NamedTuple):
     property: str
     message: str
     process: int
+    expected: str = ""
 
 
 @dataclass(frozen=True)
@@ -579,7 +580,9 @@ class System:
     ) -> None:
         for each in statements:
             if isinstance(each, Consumed) and each.failure:
-                failures.append(Failure("happens-before", each.failure, process))
+                failures.append(
+                    Failure("happens-before", each.failure, process, each.expected)
+                )
             elif isinstance(each, Failed):
                 failures.append(Failure("checks", each.message, process))
             elif isinstance(each, Reached):

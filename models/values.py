@@ -5,7 +5,7 @@ A value is compared by type and content, so ``1``, ``True`` and ``1.0`` are thre
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Never
 
@@ -35,9 +35,13 @@ class Part:
     round: Hashable
     field: str
 
+    @property
+    def key(self) -> tuple[int, int, Hashable, Hashable]:
+        """Which token it is a part of: (source, destination, token, round)."""
+        return (self.source, self.destination, self.token, self.round)
+
     def __str__(self) -> str:
-        token = f"{self.source}->{self.destination} token {self.token} round {self.round}"
-        return f"{self.field} of {token}"
+        return f"{self.field} of {token_text(self.key)}"
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,21 @@ class Payload:
     def with_content(self, **fields: Hashable) -> Payload:
         """The same token with the bytes of some fields fixed."""
         return replace(self, content=tuple(sorted({**dict(self.content), **fields}.items())))
+
+
+def token_text(key: tuple[Hashable, ...]) -> str:
+    """A token in words: ``token 0 round 2 (1->0)``."""
+    source, destination, token, round = key
+    return f"token {token} round {round} ({source}->{destination})"
+
+
+def together(values: Iterable[object]) -> str:
+    """Several values in words; the parts of one token by its name."""
+    parts = list(values)
+    keys = {part.key if isinstance(part, Part) else None for part in parts}
+    if len(parts) > 1 and len(keys) == 1 and None not in keys:
+        return token_text(next(key for key in keys if key is not None))
+    return ", ".join(dict.fromkeys(map(str, parts)))
 
 
 @dataclass(frozen=True)

@@ -1,3 +1,269 @@
-"""stub"""
-def build_trace(question, finding, exploration, choices, fewest):
+"""From a finding to a trace: the run made minimal, cut to its causal past, and explained."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from syncproof.checkers.explicit.persistent import PersistentSets
+from syncproof.checkers.explicit.search import Exploration, Finding, judge_end, racing
+from syncproof.checkers.explicit.waiting import wait_for_table
+from syncproof.models.errors import UserError
+from syncproof.models.instance import Choices
+from syncproof.models.lowering import ActionKind
+from syncproof.models.narrate import NotEnabled, describe, follow, narrate
+from syncproof.models.system import Overfull, State, Step, System, Transition
+from syncproof.models.verdict import Question, Trace
+
+Taken = Sequence[tuple[State, Transition]]
+MOST_STATES_TO_JUDGE_A_HANG = 20_000
+
+
+def build_trace(
+    question: Question,
+    finding: Finding,
+    exploration: Exploration,
+    choices: Choices,
+    *,
+    fewest: bool,
+) -> Trace:
+    """The trace of a finding.
+
+    With ``fewest`` the run is the search's own, which has the fewest steps, and only what is shown
+    is cut; otherwise every step that can be left out is left out, by replay.
+    """
+    system = exploration.system
+    full = exploration.path(finding.state) + ([finding.last.step] if finding.last else [])
+    wrong = still_wrong(system, finding)
+    past = causal_past(system, follow(system, full), finding)
+    sliced = [full[i] for i in past]
+    if fewest:
+        steps, shown = full, past if wrong(sliced) else list(range(len(full)))
+    else:
+        steps = without_needless_steps(sliced if wrong(sliced) else full, wrong)
+        shown = list(range(len(steps)))
+    taken = follow(system, steps)
+    return Trace(
+        question,
+        finding.failure.property,
+        finding.failure.message,
+        tuple(sorted((spoken(name), str(value)) for name, value in choices.items())),
+        tuple(str(each.process) for each in system.automata),
+        narrate(system, taken),
+        tuple(shown),
+        fewest,
+        missing_edge(system, taken, finding),
+        wait_for_table(system, follow(system, full), finding),
+    )
+
+
+def spoken(name: object) -> str:
+    """A choice's name in words: ('tokens', 0, 1, 2) is "tokens 0 1 2"."""
+    return " ".join(map(str, name)) if isinstance(name, tuple) else str(name)
+
+
+# Which runs still show the failure
+
+
+def still_wrong(system: System, finding: Finding) -> Callable[[Sequence[Step]], bool]:
+    """Whether a run breaks the property of ``finding`` in the same way."""
+
+    def wrong(steps: Sequence[Step]) -> bool:
+        try:
+            taken = follow(system, steps)
+        except (NotEnabled, Overfull, UserError):
+            return False
+        state = taken[-1][1].state if taken else system.initial_transition().state
+        return breaks(system, taken, state, finding)
+
+    return wrong
+
+
+def breaks(system: System, taken: Taken, state: State, finding: Finding) -> bool:
+    """Whether the run ``taken``, which ends in ``state``, ends with the failure of ``finding``."""
+    name, process = finding.failure.property, finding.failure.process
+    if finding.last is not None:
+        last = taken[-1][1] if taken else None
+        return last is not None and any(
+            each.property == name and each.process == process for each in last.failures
+        )
+    if name == "deadlock-free":
+        return is_hung(system, state)
+    if name == "race-free":
+        return racing(system, state, finding.cell)
+    return system.all_done(state) and any(e.property == name for e in judge_end(system, state))
+
+
+def is_hung(system: System, state: State) -> bool:
+    """Whether no run from ``state`` lets every process finish, as far as can be told soon."""
+    choose = PersistentSets(system).choose if PersistentSets.covers(system) else None
+    seen, work = {state}, [state]
+    while work:
+        here = work.pop()
+        try:
+            enabled = [each for each in system.transitions(here) if each.fair]
+        except (Overfull, UserError):
+            return False
+        if not enabled and system.all_done(here):
+            return False
+        for each in choose(here, enabled) if choose else enabled:
+            if each.state not in seen:
+                seen.add(each.state)
+                work.append(each.state)
+        if len(seen) > MOST_STATES_TO_JUDGE_A_HANG:
+            return False
+    return True
+
+
+def without_needless_steps(
+    steps: Sequence[Step], wrong: Callable[[Sequence[Step]], bool]
+) -> list[Step]:
+    """The run after leaving out every single step that it can do without, latest first."""
+    kept = list(steps)
+    shorter = True
+    while shorter:
+        shorter = False
+        for i in range(len(kept) - 1, -1, -1):
+            fewer = kept[:i] + kept[i + 1 :]
+            if wrong(fewer):
+                kept, shorter = fewer, True
+    return kept
+
+
+# Causal past
+
+
+def causal_past(system: System, taken: Taken, finding: Finding) -> list[int]:
+    """The numbers of the steps that the failure depends on, in order."""
+    before = _dependencies(system, taken)
+    wanted: list[int] = []
+    if finding.last is not None:
+        wanted = [len(taken) - 1]
+    else:
+        state = taken[-1][1].state if taken else system.initial_transition().state
+        wanted = _roots(system, taken, state)
+    past: set[int] = set()
+    while wanted:
+        step = wanted.pop()
+        if step not in past:
+            past.add(step)
+            wanted += before[step]
+    return sorted(past)
+
+
+def _roots(system: System, taken: Taken, state: State) -> list[int]:
+    """For a failure of a state: each process's last step, and the last write of what it waits for."""
+    last_step, last_write, _ = _last(system, taken)
+    roots = set(last_step.values())
+    for process in range(system.processes):
+        for action in system.node(state, process).actions:
+            roots |= {last_write[cell] for cell in action.cells if cell in last_write}
+    return sorted(roots)
+
+
+def _last(
+    system: System, taken: Taken
+) -> tuple[dict[int, int], dict[int, int], dict[int, list[int]]]:
+    """The last step of each process, the last write of each cell, the landings of each outbox."""
+    step_of: dict[int, int] = {}
+    write_of: dict[int, int] = {}
+    landings: dict[int, list[int]] = {}
+    for number, (state, transition) in enumerate(taken):
+        for process in _members(system, state, transition.step):
+            step_of[process] = number
+        for cell in _written(system, state, transition):
+            write_of[cell] = number
+        if transition.step.kind == "land":
+            landings.setdefault(transition.step.process, []).append(number)
+    return step_of, write_of, landings
+
+
+def _members(system: System, state: State, step: Step) -> tuple[int, ...]:
+    if step.kind != "process":
+        return ()
+    action = system.node(state, step.process).actions[step.what[0]]
+    return action.members or (step.process,)
+
+
+def _written(system: System, state: State, transition: Transition) -> list[int]:
+    first = system.first_cell
+    return [
+        cell
+        for cell in range(len(system.cells))
+        if state[first + cell] != transition.state[first + cell]
+    ]
+
+
+def _dependencies(system: System, taken: Taken) -> list[list[int]]:
+    """For each step, those that it directly depends on."""
+    told = narrate(system, taken)
+    found: list[list[int]] = []
+    last_of: dict[int, int] = {}
+    write_of: dict[int, int] = {}
+    landings: dict[int, list[int]] = {}
+    for number, (state, transition) in enumerate(taken):
+        step = transition.step
+        needs: set[int] = set()
+        members = _members(system, state, step)
+        needs |= {last_of[p] for p in members if p in last_of}
+        if step.kind == "process":
+            action = system.node(state, step.process).actions[step.what[0]]
+            needs |= {write_of[cell] for cell in action.cells if cell in write_of}
+            if action.kind is ActionKind.QUIET or action.ordered:
+                needs |= set(landings.get(step.process, ()))
+        else:
+            needs |= {told[number].put} if told[number].put >= 0 else set()
+            needs |= {write_of[cell] for cell in step.what if cell in write_of}
+            needs |= set(landings.get(step.process, ())) if _ordered(system) else set()
+            if step.kind != "land" and step.process in last_of:
+                needs.add(last_of[step.process])
+        found.append(sorted(needs))
+        for process in members:
+            last_of[process] = number
+        for cell in _written(system, state, transition):
+            write_of[cell] = number
+        if step.kind == "land":
+            landings.setdefault(step.process, []).append(number)
+    return found
+
+
+def _ordered(system: System) -> bool:
+    """Whether landings of one outbox may have to wait for each other beyond one address."""
+    profile = system.automata[0].profile
+    return profile.ordering != "none" or profile.fence == "orders" or bool(profile.hops)
+
+
+# The missing edge
+
+
+def missing_edge(system: System, taken: Taken, finding: Finding) -> str:
+    """A sentence that names what nothing orders."""
+    if finding.failure.property == "race-free":
+        return finding.failure.message
+    if finding.failure.property != "happens-before" or not taken:
+        return ""
+    state, last = taken[-1]
+    node = system.node(state, last.step.process)
+    reader = system.automata[last.step.process].process
+    where = f"the read in {reader}, {node.place}"
+    cells = node.actions[last.step.what[0]].cells
+    culprit = _overwriter(system, taken, cells, finding.failure.expected)
+    if culprit is None:
+        return f"nothing orders the landing of {finding.failure.expected} before {where}"
+    before, transition = taken[culprit]
+    return f"nothing orders this landing after {where}: {describe(system, before, transition)}"
+
+
+def _overwriter(
+    system: System, taken: Taken, cells: Sequence[int], expected: str
+) -> int | None:
+    """The landing that overwrote what should have been read, if that had landed before."""
+    held: set[int] = set()
+    for number, (_, transition) in enumerate(taken):
+        if transition.step.kind != "land":
+            continue
+        for cell in sorted(set(transition.step.what) & set(cells)):
+            if str(system.values[system.value(transition.state, cell)]) == expected:
+                held.add(cell)
+            elif cell in held:
+                return number
     return None

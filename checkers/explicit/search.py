@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from syncproof.models.narrate import describe
@@ -71,6 +71,7 @@ class Finding:
     failure: Failure
     state: State
     last: Transition | None
+    cell: int = -1
 
 
 @dataclass
@@ -209,37 +210,44 @@ class _Search:
         return self.stop_at_first and bool(wrong)
 
     def _races(self, state: State, enabled: Sequence[Transition]) -> None:
-        touched: dict[int, list[tuple[Access, Transition]]] = {}
-        for each in enabled:
-            for access in self.system.accesses(state, each):
-                touched.setdefault(access.cell, []).append((access, each))
-        for cell, accesses in touched.items():
-            for i, (one, first) in enumerate(accesses):
-                for other, second in accesses[:i]:
-                    self._race(state, cell, (one, first), (other, second))
+        for cell, certain, one, other in race_pairs(self.system, state, enabled):
+            self.found.races.setdefault((cell, certain), (state, one, other))
 
-    def _race(
-        self,
-        state: State,
-        cell: int,
-        one: tuple[Access, Transition],
-        other: tuple[Access, Transition],
-    ) -> None:
-        """Two enabled accesses race unless both are reads or both synchronize.
 
-        Whether a put serves a wait is known only when all waits are, so pairs that depend on it
-        are kept apart and judged at the end.
-        """
-        if not (one[0].writes or other[0].writes):
-            return
-        same = one[1].step.kind == other[1].step.kind == "process"
-        if same and one[1].step.process == other[1].step.process:
-            return
-        if one[0].synchronizing and other[0].synchronizing:
-            if one[0].is_put and other[0].is_put:
-                self.found.races.setdefault((cell, False), (state, one[1], other[1]))
-            return
-        self.found.races.setdefault((cell, True), (state, one[1], other[1]))
+def race_pairs(
+    system: System, state: State, enabled: Sequence[Transition]
+) -> Iterator[tuple[int, bool, Transition, Transition]]:
+    """Pairs of enabled accesses to one cell that race, or may: (cell, certain, one, other).
+
+    Two accesses race unless both are reads or both synchronize. Whether a put serves a wait is
+    known only when all waits are, so pairs of puts are not certain and are judged at the end.
+    """
+    touched: dict[int, list[tuple[Access, Transition]]] = {}
+    for each in enabled:
+        for access in system.accesses(state, each):
+            touched.setdefault(access.cell, []).append((access, each))
+    for cell, accesses in touched.items():
+        for i, (one, first) in enumerate(accesses):
+            for other, second in accesses[:i]:
+                if not (one.writes or other.writes) or _same_process(first, second):
+                    continue
+                if not (one.synchronizing and other.synchronizing):
+                    yield cell, True, first, second
+                elif one.is_put and other.is_put:
+                    yield cell, False, first, second
+
+
+def _same_process(one: Transition, other: Transition) -> bool:
+    both = one.step.kind == other.step.kind == "process"
+    return both and one.step.process == other.step.process
+
+
+def racing(system: System, state: State, cell: int) -> bool:
+    """Whether two accesses to ``cell`` race in ``state``."""
+    return any(
+        found == cell and (certain or cell not in system.polled)
+        for found, certain, _, _ in race_pairs(system, state, system.transitions(state))
+    )
 
 
 def judge_end(system: System, state: State) -> list[Failure]:
@@ -286,7 +294,7 @@ def judge_races(found: Exploration) -> list[Finding]:
         if certain or cell not in found.system.polled:
             names = f"{describe(found.system, state, one)} and {describe(found.system, state, other)}"
             message = f"{names} are not ordered on {found.system.cells[cell]}"
-            races.append(Finding(Failure("race-free", message, one.step.process), state, None))
+            races.append(Finding(Failure("race-free", message, one.step.process), state, None, cell))
     return races
 
 

@@ -1,0 +1,100 @@
+"""The wait-for table of a hang: who waits where, for what, and why nobody can help."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from syncproof.checkers.explicit.search import Finding
+from syncproof.models.automaton import Node
+from syncproof.models.lowering import Action, ActionKind
+from syncproof.models.narrate import line_of
+from syncproof.models.system import State, System, Transition
+from syncproof.models.verdict import Waiting
+
+
+def wait_for_table(
+    system: System, taken: Sequence[tuple[State, Transition]], finding: Finding
+) -> tuple[Waiting, ...]:
+    """A row for each process that cannot finish from the end of the run."""
+    if finding.failure.property != "deadlock-free":
+        return ()
+    state = taken[-1][1].state if taken else system.initial_transition().state
+    return tuple(
+        _row(system, state, process)
+        for process in range(system.processes)
+        if system.node(state, process).state != "done"
+    )
+
+
+def _row(system: System, state: State, process: int) -> Waiting:
+    node = system.node(state, process)
+    action = node.actions[0]
+    helpers = helpers_of(system, state, process, action)
+    reasons = "; ".join(_excuse(system, state, each) for each in helpers)
+    if not helpers:
+        reasons = "no process of this run writes it any more"
+    elif action.kind is ActionKind.READ and not action.waits:
+        reasons = f"it goes on polling, but: {reasons}"
+    return Waiting(
+        str(system.automata[process].process),
+        line_of(node),
+        _operation(node),
+        _sees(system, state, action),
+        tuple(str(system.automata[each].process) for each in helpers),
+        reasons,
+    )
+
+
+def _operation(node: Node) -> str:
+    operation = node.operation
+    assert operation is not None
+    about = operation.slot if operation.slot is not None else operation.group
+    return f"{operation.kind.value} {about}".strip()
+
+
+def _sees(system: System, state: State, action: Action) -> str:
+    values = [str(system.values[system.value(state, cell)]) for cell in action.cells]
+    return ", ".join(dict.fromkeys(values))
+
+
+def helpers_of(system: System, state: State, process: int, action: Action) -> list[int]:
+    """The processes that could end the wait: writers of its cells, or members not yet there."""
+    if action.kind is ActionKind.SYNC:
+        return [
+            member
+            for member in action.members
+            if not any(
+                each.kind is ActionKind.SYNC and each.group == action.group
+                for each in system.node(state, member).actions
+            )
+        ]
+    if action.kind is ActionKind.QUIET:
+        return [process]
+    cells = set(action.cells)
+    return [
+        other
+        for other in range(system.processes)
+        if other != process
+        and any(cells & writes_of(node) for node in system.automata[other].nodes)
+    ]
+
+
+def writes_of(node: Node) -> set[int]:
+    """The cells that the steps of a node write or issue puts to."""
+    found: set[int] = set()
+    for action in node.actions:
+        found |= {cell for packet in action.packets for cell, _, _ in packet.writes}
+        found |= {cell for cell, _, _ in action.writes}
+        if action.kind is ActionKind.UPDATE:
+            found |= set(action.cells)
+    return found
+
+
+def _excuse(system: System, state: State, process: int) -> str:
+    node = system.node(state, process)
+    name = str(system.automata[process].process)
+    if node.state == "done":
+        return f"{name} has returned"
+    if node.place is None:
+        return f"{name} cannot go on"
+    return f"{name} waits itself at {node.place}"
