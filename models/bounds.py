@@ -89,18 +89,75 @@ class Bounds:
         expert: int,
         round: int,
         choose: Callable[[Hashable, Sequence[int]], int],
+        dense: bool = False,
     ) -> int:
-        """How many tokens ``source`` sends to ``expert`` in ``round``."""
-        if not isinstance(self.routing, str):
-            return self.routing[round % len(self.routing)][source][expert]
-        selected = self.topk or self.experts_in_all
-        share = min(self.tokens, -(-self.tokens * selected // self.experts_in_all))
-        if self.routing == "balanced":
-            rest = self.tokens * selected - share * (self.experts_in_all - 1)
-            return share if (expert - source) % self.experts_in_all else max(0, min(share, rest))
-        left = self.tokens * selected
+        """How many tokens ``source`` sends to ``expert`` in ``round``.
+
+        ``dense`` leaves out the routings in which some rank sends nothing to some other rank: of
+        ``"all"`` those that remain are chosen from, a single routing that is left out is a
+        `UserError`.
+        """
+        if self.routing == "all":
+            return self._chosen(source, expert, round, choose, dense)
+        if dense:
+            self._check_dense(source, self.home(expert), round)
+        if isinstance(self.routing, str):
+            return self._balanced(source, expert)
+        return self.routing[round % len(self.routing)][source][expert]
+
+    @property
+    def _selected(self) -> int:
+        """To how many experts a token goes."""
+        return self.topk or self.experts_in_all
+
+    def _balanced(self, source: int, expert: int) -> int:
+        share = min(self.tokens, -(-self.tokens * self._selected // self.experts_in_all))
+        if (expert - source) % self.experts_in_all:
+            return share
+        rest = self.tokens * self._selected - share * (self.experts_in_all - 1)
+        return max(0, min(share, rest))
+
+    def _chosen(
+        self,
+        source: int,
+        expert: int,
+        round: int,
+        choose: Callable[[Hashable, Sequence[int]], int],
+        dense: bool,
+    ) -> int:
+        """A free choice among what the experts before this one have left over.
+
+        Where the routing is dense one token is kept for each rank after this one, and the last
+        expert of a rank takes one if the others took none.
+        """
+        home = self.home(expert)
+        left, here = self.tokens * self._selected, 0
         for earlier in range(expert):
             if self.home(earlier) != source:
-                left -= self.routed(source, earlier, round, choose)
+                sent = self._chosen(source, earlier, round, choose, dense)
+                left -= sent
+                here += sent if self.home(earlier) == home else 0
+        least = 0
+        if dense and home != source:
+            left -= sum(rank != source for rank in range(home + 1, self.ranks))
+            least = int(not here and expert == self.experts_of(home)[-1])
+            if left < least:
+                raise UserError(
+                    f"{self.tokens * self._selected} tokens do not reach every other rank",
+                    where="--topk",
+                    expected=f"at least {self.ranks - 1} for a dense routing",
+                )
         most = max(0, min(self.tokens, left))
-        return choose(("tokens", source, expert, round), range(most + 1))
+        return choose(("tokens", source, expert, round), range(least, most + 1))
+
+    def _check_dense(self, source: int, destination: int, round: int) -> None:
+        if source != destination and not any(
+            self.routed(source, expert, round, lambda _, values: values[0])
+            for expert in self.experts_of(destination)
+        ):
+            raise UserError(
+                f"the routing sends nothing from rank {source} to rank {destination} in round "
+                f"{round}, and the protocol assumes dense traffic",
+                where="--routing",
+                expected="a token for every pair, or --drop dense_traffic",
+            )

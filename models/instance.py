@@ -20,6 +20,7 @@ from syncproof.models.operations import Operation, Statement
 from syncproof.models.protocol import Protocol, Setting
 from syncproof.models.system import Features, System
 from syncproof.models.values import AnyOf, Values
+from syncproof.models.verdict import Question
 
 Choices = Mapping[Hashable, Hashable]
 Mutation = Callable[[Operation, str, int], Operation | None]
@@ -168,3 +169,13 @@ def _add_lines(
 def source_line(file: str, line: int) -> str:
     """A line of source without its indentation."""
     return linecache.getline(file, line).strip()
+
+
+def instance_of(question: Question, kind: type[Protocol]) -> Instance:
+    """The instance that a recorded question is about, its mutant left out."""
+    bounds = dict(question.bounds)
+    if not isinstance(bounds.get("routing"), str):
+        bounds["routing"] = tuple(
+            tuple(tuple(row) for row in sources) for sources in bounds["routing"]
+        )
+    return Instance(kind, Bounds(**bounds), Profile(**question.fabric), dict(question.settings))

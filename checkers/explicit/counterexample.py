@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from syncproof.checkers.explicit.persistent import PersistentSets
 from syncproof.checkers.explicit.search import Exploration, Finding, judge_end, racing
-from syncproof.checkers.explicit.waiting import wait_for_table
+from syncproof.checkers.explicit.waiting import core_of_hang, wait_for_table
 from syncproof.models.errors import UserError
 from syncproof.models.instance import Choices
 from syncproof.models.lowering import ActionKind
@@ -65,7 +65,13 @@ def spoken(name: object) -> str:
 
 
 def still_wrong(system: System, finding: Finding) -> Callable[[Sequence[Step]], bool]:
-    """Whether a run breaks the property of ``finding`` in the same way."""
+    """Whether a run breaks the property of ``finding`` in the same way.
+
+    A run into a hang must also bring a knot of blocked processes to where they wait for each
+    other: a system may be bound to hang from its first state on.
+    """
+    is_hang = finding.failure.property == "deadlock-free"
+    knot = core_of_hang(system, finding.state) if is_hang else {}
 
     def wrong(steps: Sequence[Step]) -> bool:
         try:
@@ -73,7 +79,8 @@ def still_wrong(system: System, finding: Finding) -> Callable[[Sequence[Step]], 
         except (NotEnabled, Overfull, UserError):
             return False
         state = taken[-1][1].state if taken else system.initial_transition().state
-        return breaks(system, taken, state, finding)
+        in_place = all(state[process] == node for process, node in knot.items())
+        return in_place and breaks(system, taken, state, finding)
 
     return wrong
 

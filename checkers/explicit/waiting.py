@@ -45,6 +45,31 @@ def _row(system: System, state: State, process: int) -> Waiting:
     )
 
 
+def core_of_hang(system: System, state: State) -> dict[int, int]:
+    """A smallest knot of blocked processes that only wait for each other, with their nodes.
+
+    Empty if no process is blocked: then the hang is one of processes that poll for ever.
+    """
+    import networkx  # takes longer to import than most runs need
+
+    waits = networkx.DiGraph()
+    for process in range(system.processes):
+        node = system.node(state, process)
+        if node.state == "run" and not system.process_transitions(state, process):
+            waits.add_node(process)
+            for action in node.actions:
+                for helper in helpers_of(system, state, process, action):
+                    if system.node(state, helper).state != "done":
+                        waits.add_edge(process, helper)
+    knots = [
+        sorted(knot)
+        for knot in networkx.strongly_connected_components(waits)
+        if not any(after not in knot for each in knot for after in waits.successors(each))
+    ]
+    smallest = min(knots, key=lambda knot: (len(knot), knot), default=[])
+    return {process: state[process] for process in smallest}
+
+
 def _operation(node: Node) -> str:
     operation = node.operation
     assert operation is not None

@@ -1,0 +1,38 @@
+"""The mutants of an instance, found by filling its tables with one search."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from syncproof.checkers.explicit.check import assignments
+from syncproof.checkers.explicit.persistent import PersistentSets
+from syncproof.checkers.explicit.search import Budget, Meter, explore
+from syncproof.models.core import Unresolved
+from syncproof.models.instance import Instance
+from syncproof.models.mutants import Mutant, mutants_of
+from syncproof.models.system import System
+
+MOST_STATES = 20_000
+MOST_ASSIGNMENTS = 64
+
+
+def find_mutants(instance: Instance) -> list[Mutant]:
+    """Every mutant whose operation some run of the instance comes to, within a small budget.
+
+    The list may be short where the instance is too large to search: ask at few ranks.
+    """
+    systems: list[System] = []
+    pending: list[dict[Hashable, Hashable]] = [dict(each) for each in assignments(instance)]
+    while pending and len(systems) < MOST_ASSIGNMENTS:
+        choices = pending.pop()
+        system = instance.system(choices)
+        choose = PersistentSets(system).choose if PersistentSets.covers(system) else None
+        try:
+            explore(
+                system, choose, frozenset(), Meter(Budget(states=MOST_STATES)), stop_at_first=False
+            )
+        except Unresolved as choice:
+            pending += [{**choices, choice.name: value} for value in choice.values]
+            continue
+        systems.append(system)
+    return mutants_of(instance, systems)

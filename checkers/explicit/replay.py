@@ -1,0 +1,95 @@
+"""Walk a recorded trace through the model again, step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+from syncproof.checkers.explicit.counterexample import breaks, spoken
+from syncproof.checkers.explicit.search import Finding, race_pairs
+from syncproof.models.core import Unresolved
+from syncproof.models.instance import Instance
+from syncproof.models.narrate import NotEnabled, follow, narrate
+from syncproof.models.system import Failure, State, Step, System
+from syncproof.models.verdict import Trace
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """Whether the run could be walked and ends as the trace says; ``position`` is where it left."""
+
+    reproduced: bool
+    message: str
+    position: int
+
+
+def replay(trace: Trace, instance: Instance) -> Replayed:
+    """Walk ``trace`` through a fresh system of ``instance``.
+
+    Reproduced means: every step is enabled in turn and reads and writes what the trace says, and
+    the run ends with the same property broken. For a hang, that no run from there ends is searched
+    again.
+    """
+    system = system_of(trace, instance)
+    steps = [Step(s.kind, s.process, s.what[:-1], s.what[-1]) for s in trace.steps]
+    try:
+        taken = follow(system, steps)
+    except NotEnabled as left:
+        step = trace.steps[left.position]
+        message = f"step {left.position} is not possible there: {step.actor}: {step.text}"
+        return Replayed(False, message, left.position)
+    for position, (told, now) in enumerate(zip(trace.steps, narrate(system, taken), strict=True)):
+        if (told.text, told.changes) != (now.text, now.changes):
+            message = f"step {position} is now {now.text!r}, in the trace {told.text!r}"
+            return Replayed(False, message, position)
+    state = taken[-1][1].state if taken else system.initial_transition().state
+    if not _ends_wrong(system, trace, taken, state):
+        message = f"the run is possible but does not break {trace.property}"
+        return Replayed(False, message, len(steps))
+    return Replayed(True, f"{len(steps)} steps, {trace.property} is broken as before", len(steps))
+
+
+def system_of(trace: Trace, instance: Instance) -> System:
+    """The system under the choices that the trace names."""
+    told = dict(trace.choices)
+    choices: dict[Hashable, Hashable] = {
+        name: _chosen(name, values, told) for name, values in instance.initial_choices().items()
+    }
+    while True:
+        system = instance.system(choices)
+        try:
+            _tabulate(system, trace)
+        except Unresolved as choice:
+            choices[choice.name] = _chosen(choice.name, choice.values, told)
+            continue
+        return system
+
+
+def _tabulate(system: System, trace: Trace) -> None:
+    """Follow the run as far as it goes, so that every choice it makes is asked for."""
+    try:
+        steps = [Step(s.kind, s.process, s.what[:-1], s.what[-1]) for s in trace.steps]
+        follow(system, steps)
+    except NotEnabled:
+        pass
+
+
+def _chosen(
+    name: Hashable, values: tuple[Hashable, ...], told: dict[str, str]
+) -> Hashable:
+    recorded = told.get(spoken(name))
+    return next((value for value in values if str(value) == recorded), values[0])
+
+
+def _ends_wrong(system: System, trace: Trace, taken: object, state: State) -> bool:
+    assert isinstance(taken, list)
+    name = trace.property
+    if name == "race-free":
+        pairs = race_pairs(system, state, system.transitions(state))
+        return any(certain or cell not in system.polled for cell, certain, _, _ in pairs)
+    last = taken[-1][1] if taken else system.initial_transition()
+    for each in last.failures:
+        if each.property == name:
+            return True
+    finding = Finding(Failure(name, trace.message, -1), state, None)
+    return breaks(system, taken, state, finding)

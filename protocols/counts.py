@@ -1,0 +1,79 @@
+"""What the data-as-flag protocols share: windows, the exchange of counts, the end of a kernel."""
+
+from __future__ import annotations
+
+from syncproof.models.core import Core
+from syncproof.models.memory import RANK, TOKEN, Region, Slot
+from syncproof.models.protocol import Protocol, assumption, parameter
+
+EMPTY, ARRIVED = 0, 1
+HALVES = 2
+"""Halves of the state area used in turn; two suffice because no rank is two rounds ahead."""
+
+
+class DataAsFlag(Protocol):
+    """Tokens go into windows used in turn; the token's own bytes or a flag say that it is there.
+
+    **Counts.** In each round every rank puts {flag, count} into a 32 B slot of every other rank,
+    also when the count is zero, and every rank waits for the slots of all others before it takes
+    tokens. The sender puts the counts, before the tokens, so that no fabric that keeps puts in
+    order lets a count vouch for tokens; the receiver waits for them and empties each slot. In the
+    kernel that this follows (CANN's dispatch V2 full-mesh, ``CalAndSendCnt`` and
+    ``WaitTokenNumAndCopy``) one core does both and hands the counts on to the others; that relay
+    is the protocol ``cumsum`` and adds no edge between ranks.
+
+    **Why the skew is one.** A rank in round k+2 has ended its kernel k+1, so its receiver had the
+    counts of round k+1 of *all* ranks. A rank puts these only after its kernel k has ended, which
+    needs its sender and its receiver and a quiet of both. So every rank has read and reset what
+    round k left in window k mod 2, and the resets have landed, before anything of round k+2 is
+    put into it. Both halves are needed: a rank may be a round ahead, never two. The argument
+    uses a message from every rank to every rank in every round, also between ranks that exchange
+    no token: without it a rank that receives nothing waits for nobody.
+
+    **Without counts** the receiver knows the routing beforehand, and the same argument holds with
+    tokens in the place of counts if every rank sends every other one at least one token in every
+    round: the assumption ``dense_traffic``. While it holds, ``--routing all`` ranges over the
+    routings without an empty pair, and any other routing with one is an error. Dropped, rounds
+    and pairs without tokens are allowed.
+
+    Source: UBEP, sections 3.2 and 3.4; hicann/ops-transformer c29bc106, mc2.
+    """
+
+    windows: int = parameter(2, "receive windows used in turn")
+    counts: bool = parameter(True, "every rank tells every rank how many tokens come, each round")
+    dense_traffic: bool = assumption(
+        "every rank sends at least one token to every other rank in every round"
+    )
+
+    def memory(self) -> None:
+        if self.counts:
+            self.count = Region(
+                index=(RANK, HALVES),
+                block=32,
+                fields={"flag": 4, "count": 4, "unused": 24},
+                initial=EMPTY,
+                compared=("flag", "count"),
+                clean=True,
+            )
+
+    def assumptions(self) -> dict[str, str]:
+        """What is assumed here; with counts the traffic may be as sparse as it likes."""
+        found = super().assumptions()
+        if self.counts:
+            del found["dense_traffic"]
+        return found
+
+    def window_region(self, **shape: object) -> Region:
+        """A receive window: a block for each source, token and turn."""
+        return Region(index=(RANK, TOKEN, self.windows), **shape)  # type: ignore[arg-type]
+
+    def tokens(self, core: Core, source: int, destination: int, round: int) -> range:
+        """The tokens that the routing sends from ``source`` to ``destination`` in ``round``."""
+        dense = self.dense_traffic and not self.counts
+        bounds = self.bounds
+        return range(
+            sum(
+                bounds.routed(source, expert, round, core.choose, dense)
+                for expert in bounds.experts_of(destination)
+            )
+        )
