@@ -130,25 +130,24 @@ class Bounds:
         Where the routing is dense one token is kept for each rank after this one, and the last
         expert of a rank takes one if the others took none.
         """
-        home = self.home(expert)
-        left, here = self.tokens * self._selected, 0
-        for earlier in range(expert):
-            if self.home(earlier) != source:
-                sent = self._chosen(source, earlier, round, choose, dense)
-                left -= sent
-                here += sent if self.home(earlier) == home else 0
-        least = 0
-        if dense and home != source:
-            left -= sum(rank != source for rank in range(home + 1, self.ranks))
-            least = int(not here and expert == self.experts_of(home)[-1])
-            if left < least:
+        left, sent_home, sent = self.tokens * self._selected, 0, 0
+        for each in (e for e in range(expert + 1) if e == expert or self.home(e) != source):
+            experts = self.experts_of(self.home(each))
+            sent_home = 0 if each == experts[0] else sent_home
+            least, kept = 0, 0
+            if dense and self.home(each) != source:
+                kept = sum(rank != source for rank in range(self.home(each) + 1, self.ranks))
+                least = int(not sent_home and each == experts[-1])
+            most = max(0, min(self.tokens, left - kept))
+            if most < least:
                 raise UserError(
                     f"{self.tokens * self._selected} tokens do not reach every other rank",
                     where="--topk",
-                    expected=f"at least {self.ranks - 1} for a dense routing",
+                    expected=f"at least {self.ranks - 1} for dense traffic",
                 )
-        most = max(0, min(self.tokens, left))
-        return choose(("tokens", source, expert, round), range(least, most + 1))
+            sent = choose(("tokens", source, each, round), range(least, most + 1))
+            left, sent_home = left - sent, sent_home + sent
+        return sent
 
     def _check_dense(self, source: int, destination: int, round: int) -> None:
         if source != destination and not any(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from syncproof.models.bounds import Bounds
@@ -50,8 +50,8 @@ class Core:
         index: int,
         count: int,
         bounds: Bounds,
-        groups: dict[str, tuple[int, ...]],
-        choices: dict[Hashable, Hashable],
+        groups: Mapping[str, tuple[int, ...]],
+        choices: Mapping[Hashable, Hashable],
         say: Callable[[Statement], None],
     ) -> None:
         self.role, self.rank, self.index, self.count = role, rank, index, count

@@ -39,16 +39,40 @@ class Profile:
         hints = get_type_hints(Profile)
         for key in fields(self):
             check_value(self.name, key.name, getattr(self, key.name), hints[key.name])
-        for key_name in ("store_atomicity", "cache_line", "in_flight"):
-            if getattr(self, key_name) < 1:
-                raise UserError(f"{key_name} is not positive", where=f"fabric {self.name}")
+        self._check_numbers()
+        if self.quiet == "target" and self.load_order == "none":
+            raise UserError(
+                "load_order is 'none' and quiet is 'target'",
+                where=f"fabric {self.name}",
+                expected="one of the two: both together are not modelled",
+            )
+        for hop, delay in self.latency_ns.items():
+            self._check_hop(hop)
+            if isinstance(delay, bool) or not isinstance(delay, int | float) or not delay >= 0:
+                where = f"fabric {self.name}, latency_ns"
+                raise UserError(f"{hop} is {delay!r:.60}", where=where, expected="nanoseconds")
         for hop, keys in self.hops.items():
-            if hop not in HOPS:
-                raise _unknown(self.name, hop, HOPS)
-            for key_name, value in keys.items():
+            self._check_hop(hop)
+            where = f"{self.name}, {hop}"
+            check_value(where, hop, keys, Mapping)
+            for key_name in keys:
                 if key_name not in HOP_KEYS:
-                    raise _unknown(f"{self.name}, {hop}", key_name, HOP_KEYS)
-                check_value(f"{self.name}, {hop}", key_name, value, hints[key_name])
+                    raise _unknown(where, key_name, HOP_KEYS)
+            replace(self, name=where, hops={}, **keys)
+
+    def _check_numbers(self) -> None:
+        where = f"fabric {self.name}"
+        for key_name in ("store_atomicity", "load_atomicity", "cache_line"):
+            value = getattr(self, key_name)
+            if value.bit_count() != 1 and (value or key_name != "load_atomicity"):
+                expected = "a power of two, in bytes"
+                raise UserError(f"{key_name} is {value}", where=where, expected=expected)
+        if self.in_flight < 1:
+            raise UserError(f"in_flight is {self.in_flight}", where=where, expected="at least 1")
+
+    def _check_hop(self, hop: object) -> None:
+        if hop not in HOPS:
+            raise _unknown(self.name, str(hop), HOPS)
 
     def hop(self, source: int, target: int) -> str:
         """The hop class from one rank to another; one switch spans ``ranks_per_switch`` ranks."""
@@ -76,7 +100,7 @@ class Profile:
         known = [key.name for key in fields(self)]
         for key in settings:
             if key not in known:
-                raise _unknown(self.name, key, known)
+                raise _unknown(self.name, key, known[1:])
         return replace(self, **settings)
 
     def as_data(self) -> dict[str, Any]:
@@ -105,12 +129,12 @@ def check_value(profile: str, key: str, value: object, hint: Any) -> None:
     if get_origin(hint) is Literal:
         if value not in get_args(hint):
             expected = " or ".join(map(str, get_args(hint)))
-            raise UserError(f"{key} is {value!r}", where=where, expected=expected)
+            raise UserError(f"{key} is {value!r:.60}", where=where, expected=expected)
         return
     kind = get_origin(hint) or hint
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         name = {int: "a whole number", bool: "true or false", str: "a name"}.get(kind, "a mapping")
-        raise UserError(f"{key} is {value!r}", where=where, expected=name)
+        raise UserError(f"{key} is {value!r:.60}", where=where, expected=name)
     if kind is int and isinstance(value, int) and value < 0:
         raise UserError(f"{key} is {value}", where=where, expected="not below zero")
 

@@ -28,6 +28,28 @@ Mutation = Callable[[Operation, str, int], Operation | None]
 
 
 @dataclass(frozen=True)
+class Running:
+    """How to start the role of one process, and where what it says arrives."""
+
+    core: Core
+    start: Callable[[], CoroutineType[Any, Any, Any]]
+    said: list[Statement]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """An instance under one assignment of its choices, taken apart."""
+
+    protocol: Protocol
+    layout: Layout
+    values: Values
+    lowering: Lowering
+    processes: list[Process]
+    roles: list[Running]
+    initial: list[Hashable]
+
+
+@dataclass(frozen=True)
 class Instance:
     """A protocol with everything fixed but its free choices."""
 
@@ -59,35 +81,52 @@ class Instance:
             self.whole_atoms,
         )
 
-    def system(self, choices: Choices) -> System:
-        """The system under one assignment; `Unresolved` when a role asks for another choice."""
+    def parts(self, choices: Choices) -> Parts:
+        """What systems and other executors of the instance are built from."""
         protocol = self.protocol()
         layout, values = self._layout(protocol), Values()
         locks = self.profile.atomics == "nic_only"
         lowering = Lowering(layout, self.profile, values, locks)
         processes = self.processes(protocol)
         groups = groups_of(protocol, processes)
-        ledger = Ledger()
-        automata = [
-            self._automaton(protocol, process, groups, choices, lowering, ledger)
-            for process in processes
-        ]
-        lines = cache_lines(layout)
-        features = Features(
-            twins=self.profile.quiet == "target",
-            locks=locks,
-            caches=bool(lines),
-            views=self.profile.load_order == "none",
-            ghosts=bool(protocol.ghosts),
-        )
+        roles = [self._role(protocol, process, groups, choices) for process in processes]
         initial = [
-            values.number(choices[("initial", str(cell.slot), cell.field)])
+            choices[("initial", str(cell.slot), cell.field)]
             if isinstance(cell.initial, AnyOf)
-            else values.number(cell.initial)
+            else cell.initial
             for cell in layout.cells
         ]
-        ghost_initial = {ghost.name: ghost.initial for ghost in protocol.ghosts.values()}
-        return System(automata, layout.cells, values, features, lines, ghost_initial, initial, ledger)
+        return Parts(protocol, layout, values, lowering, processes, roles, initial)
+
+    def system(self, choices: Choices) -> System:
+        """The system under one assignment; `Unresolved` when a role asks for another choice."""
+        parts = self.parts(choices)
+        ledger = Ledger()
+        automata = [
+            Automaton(
+                process,
+                role.start,
+                role.said,
+                parts.lowering,
+                Identity((parts.protocol, role.core), Operation) if self.merge else None,
+                ledger,
+                self.mutation,
+            )
+            for process, role in zip(parts.processes, parts.roles, strict=True)
+        ]
+        lines = cache_lines(parts.layout)
+        features = Features(
+            twins=self.profile.quiet == "target",
+            locks=self.profile.atomics == "nic_only",
+            caches=bool(lines),
+            views=self.profile.load_order == "none",
+            ghosts=bool(parts.protocol.ghosts),
+        )
+        initial = [parts.values.number(value) for value in parts.initial]
+        ghosts = {ghost.name: ghost.initial for ghost in parts.protocol.ghosts.values()}
+        return System(
+            automata, parts.layout.cells, parts.values, features, lines, ghosts, initial, ledger
+        )
 
     def processes(self, protocol: Protocol) -> list[Process]:
         """Every role on every core of every rank."""
@@ -108,19 +147,23 @@ class Instance:
             )
         return found
 
-    def _automaton(
+    def _role(
         self,
         protocol: Protocol,
         process: Process,
         groups: Mapping[str, tuple[int, ...]],
         choices: Choices,
-        lowering: Lowering,
-        ledger: Ledger,
-    ) -> Automaton:
+    ) -> Running:
         said: list[Statement] = []
         core = Core(
-            process.role, process.rank, process.instance, process.count, self.bounds,
-            dict(groups), dict(choices), said.append,
+            process.role,
+            process.rank,
+            process.instance,
+            process.count,
+            self.bounds,
+            groups,
+            choices,
+            said.append,
         )
         function = next(r.function for r in protocol.roles() if r.name == process.role)
 
@@ -129,8 +172,7 @@ class Instance:
             assert isinstance(made, CoroutineType)
             return made
 
-        identity = Identity((protocol, core), Operation) if self.merge else None
-        return Automaton(process, start, said, lowering, identity, ledger, self.mutation)
+        return Running(core, start, said)
 
 
 def groups_of(protocol: Protocol, processes: list[Process]) -> dict[str, tuple[int, ...]]:

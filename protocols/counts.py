@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from syncproof.models.core import Core
-from syncproof.models.memory import RANK, TOKEN, Region, Slot
+from syncproof.models.memory import RANK, Region
 from syncproof.models.protocol import Protocol, assumption, parameter
 
 EMPTY, ARRIVED = 0, 1
+KERNEL = "moe_distribute_dispatch_v2_full_mesh.h"
+
 HALVES = 2
 """Halves of the state area used in turn; two suffice because no rank is two rounds ahead."""
 
@@ -47,7 +49,7 @@ class DataAsFlag(Protocol):
 
     def memory(self) -> None:
         if self.counts:
-            self.count = Region(
+            self.status = Region(
                 index=(RANK, HALVES),
                 block=32,
                 fields={"flag": 4, "count": 4, "unused": 24},
@@ -60,12 +62,8 @@ class DataAsFlag(Protocol):
         """What is assumed here; with counts the traffic may be as sparse as it likes."""
         found = super().assumptions()
         if self.counts:
-            del found["dense_traffic"]
+            found.pop("dense_traffic", None)
         return found
-
-    def window_region(self, **shape: object) -> Region:
-        """A receive window: a block for each source, token and turn."""
-        return Region(index=(RANK, TOKEN, self.windows), **shape)  # type: ignore[arg-type]
 
     def tokens(self, core: Core, source: int, destination: int, round: int) -> range:
         """The tokens that the routing sends from ``source`` to ``destination`` in ``round``."""
@@ -77,3 +75,27 @@ class DataAsFlag(Protocol):
                 for expert in bounds.experts_of(destination)
             )
         )
+
+    async def send_counts(self, core: Core, round: int) -> None:
+        """Tell every other rank how many tokens come from here in this round."""
+        if self.counts:
+            for peer in core.destinations():
+                number = len(self.tokens(core, core.rank, peer, round))
+                slot = self.status[peer][core.rank, round % HALVES]
+                await core.put(slot, {"flag": ARRIVED, "count": number}, at=f"{KERNEL}:726")
+
+    async def receive_counts(self, core: Core, round: int) -> tuple[tuple[int, int], ...]:
+        """Wait until every other rank has told; (source, number of tokens) of each."""
+        if not self.counts:
+            return tuple((s, len(self.tokens(core, s, core.rank, round))) for s in core.sources())
+        told: tuple[tuple[int, int], ...] = ()
+        for source in core.sources():
+            slot = self.status[core.rank][source, round % HALVES]
+            counted = await core.wait_until(
+                slot.field("flag", "count"), lambda block: block.flag == ARRIVED, at=f"{KERNEL}:764"
+            )
+            told += ((source, counted.count),)
+        for source in core.sources():
+            slot = self.status[core.rank][source, round % HALVES]
+            await core.put(slot, {"flag": EMPTY, "count": 0}, at=f"{KERNEL}:775")
+        return told

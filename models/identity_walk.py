@@ -1,0 +1,706 @@
+"""What stands for itself while a role runs, and one numbering of everything that does not.
+
+`Environment` holds what a role reaches without a frame: it must not change, and is then a constant.
+`Walk` writes down everything else, objects by number, so that aliasing and ``is`` are told apart.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dis
+import gc
+import random
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from enum import Enum, EnumMeta
+from functools import cache
+from itertools import chain, repeat
+from types import (
+    BuiltinMethodType,
+    CellType,
+    ClassMethodDescriptorType,
+    CodeType,
+    FunctionType,
+    GenericAlias,
+    GetSetDescriptorType,
+    MemberDescriptorType,
+    MethodDescriptorType,
+    MappingProxyType,
+    MethodType,
+    ModuleType,
+    UnionType,
+    WrapperDescriptorType,
+)
+from typing import Any
+
+PACKAGE = __name__.rpartition(".")[0]
+STATELESS = frozenset(
+    "builtins math cmath operator _operator itertools functools _functools dataclasses enum typing "
+    "collections _collections collections.abc _collections_abc abc _abc copy heapq _heapq bisect "
+    "_bisect types numbers fractions zlib binascii string reprlib __future__".split()
+)
+FORBIDDEN = frozenset(
+    "id hash locals globals vars dir eval exec compile setattr delattr open input "
+    "__import__ breakpoint is_ is_not attrgetter methodcaller".split()
+)
+REFLECTIVE = frozenset(
+    "__self__ __dict__ __setattr__ __delattr__ __closure__ __globals__ __code__ __annotations__ "
+    "__dataclass_fields__ __sizeof__ __reduce__ __reduce_ex__ __getstate__ __subclasses__ "
+    "__weakref__ cr_frame cr_await gi_frame f_locals f_back cell_contents".split()
+)
+ATOMS = (bool, int, float, str, bytes, type(None), type(Ellipsis), complex)
+LEAVES: tuple[type, ...] = (
+    *ATOMS,
+    range,
+    slice,
+    CodeType,
+    MethodDescriptorType,
+    WrapperDescriptorType,
+    ClassMethodDescriptorType,
+    GetSetDescriptorType,
+    MemberDescriptorType,
+    GenericAlias,
+    UnionType,
+    type(NotImplemented),
+)
+MISSING = object()
+_BETWEEN = (object(),)
+
+
+class Refused(Exception):
+    """This cannot be captured: the message says what and why."""
+
+
+class Null:
+    """Stands for an unbound local or an empty place of a value stack."""
+
+
+NULL = Null()
+
+
+@dataclass(frozen=True)
+class Scan:
+    """What the instructions of one code object name."""
+
+    read: tuple[str, ...]
+    attributes: frozenset[str]
+    stored: frozenset[str]
+    compared: tuple[tuple[int, tuple[str, ...]], ...]
+    problem: str
+
+
+@cache
+def scan(code: CodeType) -> Scan:
+    """The globals read, the attributes named and stored, and the operands of ``is``."""
+    read: dict[str, None] = {}
+    attributes, stored, problem = set(), set(), ""
+    compared: list[tuple[int, tuple[str, ...]]] = []
+    path: tuple[str, ...] | None = None
+    line = code.co_firstlineno
+    for each in dis.get_instructions(code):
+        line = each.starts_line if type(each.starts_line) is int else line
+        if sys.version_info >= (3, 13):
+            line = each.line_number or line
+        name = each.opname
+        if name in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"):
+            read[each.argval] = None
+            path = (each.argval,)
+        elif name in ("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR"):
+            attributes.add(each.argval)
+            path = (*path, each.argval) if path else None
+        elif name == "LOAD_CONST":
+            single = each.argval is None or each.argval is Ellipsis or type(each.argval) is bool
+            path = () if single else None
+        elif name == "IS_OP":
+            compared.append((line, ("",) if path is None else path))
+            path = None
+        elif name != "EXTENDED_ARG":
+            path = None
+            if name in ("STORE_ATTR", "DELETE_ATTR"):
+                stored.add(each.argval)
+            elif name in ("IMPORT_NAME", "IMPORT_FROM"):
+                problem = f"{code.co_qualname} imports while it runs"
+    bad = sorted((attributes & REFLECTIVE) | (stored & {"__dict__", "__class__", "__code__"}))
+    if bad:
+        problem = f"{code.co_qualname} uses {bad[0]}"
+    return Scan(tuple(read), frozenset(attributes), frozenset(stored), tuple(compared), problem)
+
+
+def trusted(module: object) -> bool:
+    """Whether code of this module is known to keep no state of its own."""
+    return isinstance(module, str) and (
+        module in STATELESS or module == PACKAGE or module.startswith(PACKAGE + ".")
+    )
+
+
+def resolves(kind: type) -> bool:
+    """Whether a class is the one that its module and qualified name say."""
+    found: Any = sys.modules.get(kind.__module__)
+    for part in kind.__qualname__.split("."):
+        found = getattr(found, part, None)
+    return found is kind
+
+
+class _Plain:
+    """A class without slots, for the size of its objects."""
+
+
+@cache
+def plain(kind: type) -> str:
+    """Why the objects of a class may hide state beside their ``__dict__``; empty if they do not."""
+    if kind.__basicsize__ != _Plain.__basicsize__ or kind.__itemsize__:
+        return "has slots or a built-in base"
+    for name in ("__reduce_ex__", "__reduce__", "__getstate__"):
+        if getattr(kind, name) is not getattr(object, name):
+            return f"has its own {name}"
+    for each in kind.__mro__[:-1]:
+        if type(vars(each).get("__dict__", _Plain.__dict__["__dict__"])) is not GetSetDescriptorType:
+            return "has its own __dict__"
+        if "__del__" in vars(each):
+            return "has a __del__"
+    return ""
+
+
+def singletons() -> list[object]:
+    """The objects of which the interpreter keeps one each, so that the value is the identity."""
+    found: list[object] = [NULL, None, True, False, Ellipsis, NotImplemented, (), "", b""]
+    found += range(-5, 257)
+    found += map(chr, range(256))
+    found += [bytes((i,)) for i in range(256)]
+    return found
+
+
+WORD = 8
+TUPLE_HEAD = 3 * WORD
+
+
+@cache
+def _string_at() -> Callable[[int, int], bytes]:
+    from ctypes import string_at
+
+    return string_at
+
+
+def image(objects: tuple[object, ...]) -> bytes:
+    """The identities of the objects in a tuple: its items lie behind its head of three words."""
+    return _string_at()(id(objects) + TUPLE_HEAD, WORD * len(objects))
+
+
+def _random_state() -> object:
+    return random.getstate()
+
+
+class Environment:
+    """Everything a role reaches without a frame; each object has a position and must not change.
+
+    What is met later is taken as it is then: equal fingerprints need it unchanged in both.
+    """
+
+    def __init__(self, shared: Sequence[object]) -> None:
+        self.positions: dict[int, int] = {}
+        self.trouble = ""
+        self._kept: list[object] = []
+        self._watched: list[object] = []
+        self._dicts: list[dict[Any, object]] = []
+        self._lengths: list[int] = []
+        self._spaces: list[dict[str, object]] = []
+        self._names: list[str] = []
+        self._known_names: set[tuple[int, str]] = set()
+        self._probes: list[tuple[str, Callable[[], object], object]] = []
+        self._baseline = b""
+        self._held: tuple[object, ...] = ()
+        self._modules: list[dict[str, object]] = []
+        self._stores: list[Mapping[str, object]] = []
+        self._attributes: set[str] = set()
+        self._stored: set[str] = set()
+        self._codes: set[tuple[int, int]] = set()
+        self._dynamic = False
+        self._shapes: dict[tuple[int, ...], int] = {}
+        for each in singletons():
+            self._place(each)
+        self.adopt(*shared)
+
+    # Whether it changed
+
+    def _now(self) -> tuple[object, ...]:
+        dicts = self._dicts
+        return tuple(
+            chain(
+                gc.get_referents(*self._watched),
+                map(dict.get, self._spaces, self._names, repeat(MISSING)),
+                chain.from_iterable(dicts),
+                chain.from_iterable(map(dict.values, dicts)),
+            )
+        )
+
+    def changed(self) -> str:
+        """What is no longer as it was at the start; empty if nothing is."""
+        if self.trouble:
+            return self.trouble
+        now = self._now()
+        if image(now) != self._baseline or [*map(len, self._dicts)] != self._lengths:
+            return self._which(now)
+        for name, probe, before in self._probes:
+            if probe() != before:
+                return f"{name} changed"
+        return ""
+
+    def _which(self, now: tuple[object, ...]) -> str:
+        named = len(gc.get_referents(*self._watched))
+        for space, name, old in zip(self._spaces, self._names, self._held[named:], strict=False):
+            if space.get(name, MISSING) is not old:
+                where = space.get("__name__", space.get("__module__", "a function"))
+                return f"{name} of {where} changed"
+        for new, old in zip(now, self._held, strict=False):
+            if new is not old:
+                return f"{_named(old)} became {_named(new)} in what all runs share"
+        return "what all runs share changed"
+
+    # What belongs to it
+
+    def adopt(self, *objects: object) -> None:
+        """Let these objects, and all that they reach, stand for themselves."""
+        self._grow(lambda: self._reach(objects))
+
+    def adopt_code(self, code: CodeType, space: dict[str, Any]) -> None:
+        """Let a code object, its constants and the globals that it names stand for themselves."""
+        if (id(code), id(space)) not in self._codes:
+            self._grow(lambda: self._reach_code(code, space))
+
+    def shape(self, inside: dict[str, object]) -> int:
+        """A number for the attribute names of an object, in their order."""
+        key = tuple(map(id, inside))
+        found = self._shapes.get(key)
+        if found is None:
+            for name in inside:
+                self._place(name)  # kept alive, so that its identity stays its own
+            found = self._shapes[key] = len(self._shapes)
+        return found
+
+    def _grow(self, reach: Callable[[], None]) -> None:
+        if self._held and (trouble := self.changed()):
+            raise Refused(trouble)
+        try:
+            reach()
+        except Refused as refused:
+            self.trouble = str(refused)
+            raise
+        finally:
+            self._held = self._now()
+            self._baseline = image(self._held)
+            self._lengths = [*map(len, self._dicts)]
+
+    def _place(self, each: object) -> None:
+        if id(each) not in self.positions:
+            self.positions[id(each)] = ~len(self.positions)
+            self._kept.append(each)
+
+    def _reach(self, objects: Iterable[object]) -> None:
+        waiting = list(objects)
+        while waiting:
+            each = waiting.pop()
+            if id(each) in self.positions:
+                continue
+            self._place(each)
+            waiting.extend(self._inside(each))
+
+    def _watch(self, each: object) -> None:
+        self._watched += (each, _BETWEEN)
+
+    def _name(self, space: Mapping[str, object], names: Iterable[str]) -> None:
+        """Watch names of a namespace, absent ones too."""
+        holder: Any = gc.get_referents(space)[0] if type(space) is MappingProxyType else space
+        for name in names:
+            if (id(holder), name) not in self._known_names:
+                self._known_names.add((id(holder), name))
+                self._spaces.append(holder)
+                self._names.append(name)
+
+    def _inside(self, each: object) -> Iterable[object]:
+        """What an object reaches, after it is put under watch."""
+        kind = type(each)
+        if kind in LEAVES or kind.__module__ == "typing":
+            return ()
+        if isinstance(each, tuple | frozenset) and kind in (tuple, frozenset):
+            return tuple(each)
+        if kind is list:
+            self._watch(each)
+            return tuple(each)  # type: ignore[arg-type]
+        if kind is dict or kind is MappingProxyType:
+            items: Any = each if kind is dict else gc.get_referents(each)[0]
+            if type(items) is not dict:
+                raise Refused(f"a view of {type(items).__qualname__}")
+            self._dicts.append(items)
+            return (*items.keys(), *items.values())
+        if kind is bytearray:
+            array: Any = each
+            self._probes.append(("a bytearray", lambda: bytes(array), bytes(array)))
+            return ()
+        if isinstance(each, ModuleType):
+            return self._module(each)
+        if isinstance(each, type):
+            return self._class(each)
+        return self._callable(each, kind)
+
+    def _callable(self, each: Any, kind: type) -> Iterable[object]:
+        if kind is FunctionType:
+            return self._function(each)
+        if kind is CellType:
+            self._watch(each)
+            return gc.get_referents(each)
+        if kind is MethodType:
+            return (each.__func__, each.__self__)
+        if kind in (staticmethod, classmethod):
+            return (each.__func__,)
+        if kind is property:
+            return (each.fget, each.fset, each.fdel)
+        if kind is BuiltinMethodType:
+            return self._builtin(each)
+        if kind is ContextVar:
+            self._probes.append((f"the context variable {each.name}", *_probe_of(each)))
+            return (each.get(None),)
+        return self._instance(each, kind)
+
+    def _builtin(self, each: Any) -> Iterable[object]:
+        if isinstance(each.__self__, random.Random):
+            if each.__self__ is not getattr(random, "_inst", None):
+                raise Refused("a random generator of its own cannot be captured")
+            self._probes.append(("the global random state", _random_state, random.getstate()))
+            return ()
+        if isinstance(each.__self__, ModuleType) or each.__self__ is None:
+            if not trusted(each.__module__) or each.__name__ in FORBIDDEN:
+                raise Refused(f"{each.__module__}.{each.__name__} may depend on more than values")
+            return ()
+        if type(each.__self__) is list and each.__name__ == "append":
+            return ()  # it can only write, and nothing else that is watched may read it
+        return (each.__self__,)
+
+    def _function(self, each: FunctionType) -> Iterable[object]:
+        space = each.__globals__
+        if trusted(space.get("__name__")):
+            self._place(each.__code__)
+            return ()
+        _ = each.__dict__, each.__annotations__  # made on first use: not a change
+        self._watch(each)
+        if not _generated(each):
+            self._reach_code(each.__code__, space)
+        self._stores.append(each.__dict__)
+        self._name(each.__dict__, sorted(self._stored))
+        return (
+            each.__defaults__,
+            each.__kwdefaults__,
+            *(each.__closure__ or ()),
+            *each.__dict__.values(),
+        )
+
+    def _reach_code(self, code: CodeType, space: dict[str, Any]) -> None:
+        if (id(code), id(space)) in self._codes:
+            return
+        self._codes.add((id(code), id(space)))
+        self._place(code)
+        self._place(space)
+        self._reach(each for each in code.co_consts if type(each) is not CodeType)
+        if not trusted(space.get("__name__")):
+            self._reach_names(code, space)
+        for each in code.co_consts:
+            if type(each) is CodeType:
+                self._reach_code(each, space)
+
+    def _reach_names(self, code: CodeType, space: dict[str, Any]) -> None:
+        found = scan(code)
+        if found.problem:
+            raise Refused(found.problem)
+        if "getattr" in found.read:
+            self._dynamic = True
+            if self._modules or REFLECTIVE.intersection(filter(_is_text, code.co_consts)):
+                raise Refused("getattr beside a module object: which of its names is not known")
+        for line, path in found.compared:
+            self._check_compared(code, line, path, space)
+        self._more_attributes(found)
+        names = vars(builtins)
+        self._name(space, found.read)
+        self._name(names, [name for name in found.read if name not in space])
+        self._reach(
+            space[name] if name in space else names[name]
+            for name in found.read
+            if name in space or name in names
+        )
+
+    def _check_compared(
+        self, code: CodeType, line: int, path: tuple[str, ...], space: dict[str, Any]
+    ) -> None:
+        """``is`` is asked only about an object that stands for itself."""
+        if not path:
+            return
+        value = space.get(path[0], vars(builtins).get(path[0], MISSING))
+        for name in path[1:]:
+            value = getattr(value, name, MISSING)
+        if value is MISSING or type(value) in (int, float, str, bytes, tuple, complex):
+            raise Refused(f"{code.co_qualname} compares by identity in line {line}")
+
+    def _more_attributes(self, found: Scan) -> None:
+        more = found.attributes - self._attributes
+        self._attributes |= more
+        for module in self._modules:
+            self._attributes_of(module, sorted(more))
+        stored = found.stored - self._stored
+        self._stored |= stored
+        for space in self._stores:
+            self._name(space, sorted(stored))
+
+    def _attributes_of(self, module: dict[str, object], names: Sequence[str]) -> None:
+        if self._dynamic:
+            raise Refused("getattr beside a module object: which of its names is not known")
+        self._name(module, names)
+        self._reach([module[name] for name in names if name in module])
+
+    def _module(self, each: ModuleType) -> Iterable[object]:
+        name = each.__name__
+        if name == "random" or trusted(name) or (name.partition(".")[0] not in sys.stdlib_module_names
+                                                and hasattr(each, "__file__")):
+            self._modules.append(vars(each))
+            self._attributes_of(vars(each), sorted(self._attributes))
+            return ()
+        raise Refused(f"the module {name} may keep state that cannot be seen")
+
+    def _class(self, each: type) -> Iterable[object]:
+        if not each.__flags__ & (1 << 9):  # not a heap type: built in, immutable
+            if not trusted(each.__module__) and each.__module__ != "builtins":
+                raise Refused(f"the class {each.__qualname__} may keep state that cannot be seen")
+            return ()
+        self._stores.append(each.__dict__)
+        self._name(each.__dict__, sorted(self._stored))
+        if trusted(each.__module__) and resolves(each):
+            return each.__mro__[1:-1]
+        skipped = ("__dict__", "__weakref__", "__doc__", "__annotations__", "__abstractmethods__",
+                   "_abc_impl", "__dataclass_fields__", "__dataclass_params__")
+        inside = [value for name, value in vars(each).items() if name not in skipped]
+        return (*each.__mro__[1:-1], type(each), *inside)
+
+    def _instance(self, each: Any, kind: type) -> Iterable[object]:
+        if isinstance(kind, EnumMeta) and isinstance(each, Enum):
+            if kind.__members__.get(each.name) is not each:
+                raise Refused(f"{kind.__qualname__} value that is no member")
+        elif why := plain(kind):
+            raise Refused(f"an object of {kind.__module__}.{kind.__qualname__}, which {why}")
+        inside = vars(each)
+        self._watch(each)
+        self._dicts.append(inside)
+        return (kind, *inside.keys(), *inside.values())
+
+
+def _probe_of(variable: ContextVar[Any]) -> tuple[Callable[[], object], object]:
+    def probe() -> object:
+        return id(variable.get(MISSING))
+
+    return probe, probe()
+
+
+def _is_text(each: object) -> bool:
+    return type(each) is str
+
+
+def _generated(function: FunctionType) -> bool:
+    """Whether `dataclasses` wrote this method, which then depends on its closure alone."""
+    code = function.__code__
+    return code.co_filename == "<string>" and code.co_name.startswith("__")
+
+
+def _named(each: object) -> str:
+    try:
+        return repr(each)[:60]
+    except Exception:
+        return f"an object of {type(each).__qualname__}"
+
+
+class Walk:
+    """Numbers for all objects reached from frames, and the tokens that write them down."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment, self._positions = environment, environment.positions
+        self.numbers: dict[int, int] = {}
+        self.objects: list[Any] = []
+        self.tokens: list[Any] = []
+
+    def number(self, each: object) -> int:
+        """The number of an object: below 0 if it stands for itself."""
+        key = id(each)
+        found = self._positions.get(key)
+        if found is None:
+            found = self.numbers.get(key)
+            if found is None:
+                found = self.numbers[key] = len(self.numbers)
+                self.objects.append(each)
+        return found
+
+    def write(self, objects: Iterable[object]) -> None:
+        """Write the numbers of some objects."""
+        positions, numbers, found = self._positions, self.numbers, self.objects
+        append = self.tokens.append
+        for each in objects:
+            key = id(each)
+            number = positions.get(key)
+            if number is None:
+                number = numbers.get(key)
+                if number is None:
+                    number = numbers[key] = len(found)
+                    found.append(each)
+            append(number)
+
+    def finish(self, first: int) -> list[Any]:
+        """Write the contents of all objects from number ``first`` on, and give all tokens."""
+        tokens = self.tokens
+        position = first
+        while position < len(self.objects):
+            each = self.objects[position]
+            position += 1
+            kind = type(each)
+            writer = WRITERS.get(kind)
+            if writer is None:
+                self._object(each, kind)
+            else:
+                writer(self, each)
+        return tokens
+
+    def function(self, each: FunctionType) -> None:
+        """A function that the run made: what it does, and what it closes over."""
+        self._environment.adopt_code(each.__code__, each.__globals__)
+        if getattr(each, "__type_params__", ()):
+            raise Refused(f"the generic function {each.__qualname__}")
+        closure = each.__closure__ or ()
+        self.tokens += ("function", len(closure))
+        self.write((each.__code__, each.__globals__, each.__defaults__, each.__kwdefaults__,
+                    each.__name__, each.__qualname__, each.__doc__, each.__module__))
+        self.write(closure)
+        for inside in (each.__dict__, each.__annotations__):
+            self.tokens.append(len(inside))
+            self.write(chain.from_iterable(inside.items()))
+
+    def _object(self, each: Any, kind: type) -> None:
+        if isinstance(each, type):
+            self._class(each)
+            self._standing(each)
+            return
+        if isinstance(kind, EnumMeta) or kind in (
+            MethodDescriptorType, WrapperDescriptorType, ClassMethodDescriptorType, ModuleType,
+        ):
+            self._standing(each)
+            return
+        if kind is BuiltinMethodType:
+            self._builtin(each)
+            return
+        if id(kind) not in self._positions:
+            self._class(kind)
+        if why := plain(kind):
+            raise Refused(f"an object of {kind.__module__}.{kind.__qualname__}, which {why}")
+        inside = each.__dict__
+        self.tokens += ("object", self.number(kind), self._environment.shape(inside))
+        self.write(inside.values())
+
+    def _class(self, kind: type) -> None:
+        if id(kind) not in self._positions:
+            if not resolves(kind):
+                raise Refused(f"the class {kind.__qualname__} was made while the role runs")
+            if plain(kind) and not isinstance(kind, EnumMeta) and kind.__flags__ & (1 << 9):
+                raise Refused(f"an object of {kind.__qualname__}, which {plain(kind)}")
+            if not kind.__flags__ & (1 << 9) and not trusted(kind.__module__):
+                raise Refused(f"an object of {kind.__module__}.{kind.__qualname__}")
+            self._environment.adopt(kind)
+
+    def _standing(self, each: Any) -> None:
+        """An object of which there is one, by qualified identity."""
+        self._environment.adopt(each)
+
+    def _builtin(self, each: Any) -> None:
+        owner = each.__self__
+        if owner is None or isinstance(owner, ModuleType | type):
+            self._standing(each)
+            return
+        if type(owner) not in WRITERS:
+            raise Refused(f"a bound method of {type(owner).__qualname__}")
+        self.tokens += ("builtin", each.__name__, self.number(owner))
+
+
+def _atom(walk: Walk, each: Any) -> None:
+    walk.tokens += ("atom", each)
+
+
+def _sequence(walk: Walk, each: Any) -> None:
+    walk.tokens += (type(each).__name__, len(each))
+    walk.write(each)
+
+
+def _dict(walk: Walk, each: Any) -> None:
+    walk.tokens += ("dict", len(each))
+    walk.write(each)
+    walk.write(each.values())
+
+
+def _bytearray(walk: Walk, each: Any) -> None:
+    walk.tokens += ("bytearray", bytes(each))
+
+
+def _range(walk: Walk, each: Any) -> None:
+    walk.tokens.append(type(each).__name__)
+    walk.write((each.start, each.stop, each.step))
+
+
+def _range_iterator(walk: Walk, each: Any) -> None:
+    _, (rest,), index = each.__reduce__()
+    walk.tokens += ("range_iterator", rest.start, rest.stop, rest.step, index)
+
+
+def _iterator(walk: Walk, each: Any) -> None:
+    """An iterator over a sequence; one that is exhausted has let go of it."""
+    reduced = each.__reduce__()
+    if len(reduced) != 3:
+        walk.tokens += (type(each).__name__, 0)
+        return
+    walk.tokens += (type(each).__name__, 1, walk.number(reduced[1][0]), reduced[2])
+
+
+def _enumerate(walk: Walk, each: Any) -> None:
+    _, (inner, count) = each.__reduce__()
+    walk.tokens += ("enumerate", walk.number(inner), count)
+
+
+def _zip(walk: Walk, each: Any) -> None:
+    reduced = each.__reduce__()
+    inner = reduced[1] if len(reduced) > 1 else ()
+    walk.tokens += ("zip", len(inner), len(reduced) > 2)
+    walk.write(inner)
+
+
+def _cell(walk: Walk, each: Any) -> None:
+    inside = gc.get_referents(each)
+    walk.tokens += ("cell", len(inside))
+    walk.write(inside)
+
+
+def _method(walk: Walk, each: Any) -> None:
+    walk.tokens += ("method", walk.number(each.__func__), walk.number(each.__self__))
+
+
+WRITERS: dict[type, Callable[[Walk, Any], None]] = {
+    **dict.fromkeys((int, float, str, bytes), _atom),
+    tuple: _sequence,
+    list: _sequence,
+    dict: _dict,
+    bytearray: _bytearray,
+    range: _range,
+    slice: _range,
+    type(iter(range(0))): _range_iterator,
+    type(iter(())): _iterator,
+    type(iter([])): _iterator,
+    type(iter("a")): _iterator,
+    type(iter("\u0101")): _iterator,
+    type(reversed([])): _iterator,
+    reversed: _iterator,
+    enumerate: _enumerate,
+    zip: _zip,
+    CellType: _cell,
+    MethodType: _method,
+    FunctionType: Walk.function,
+}

@@ -1,0 +1,240 @@
+"""Verdicts and traces on a terminal: what is so, what it is an answer to, and how it comes about."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from typing import IO, Any
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from syncproof.models.verdict import Answer, PropertyVerdict, Question, Trace, Verdict
+from syncproof.reports.swimlanes import draw
+from syncproof.reports.waitfor import wait_for_table
+
+STYLES = {
+    Answer.PROVED: "bold green",
+    Answer.VIOLATED: "bold red",
+    Answer.UNDECIDED: "bold yellow",
+    Answer.BROKEN: "bold magenta",
+}
+Facts = Iterable[tuple[str, str]]
+
+
+def console_on(file: IO[str]) -> Console:
+    """A console that shows text as it is: nothing in it is markup, an emoji or a number to colour.
+
+    ``NO_COLOR``, ``TERM`` and ``COLUMNS`` are heeded; away from a terminal lines have 80 columns.
+    """
+    return Console(file=file, highlight=False, markup=False, emoji=False)
+
+
+def plain(text: object) -> str:
+    """Text without characters that a terminal would obey."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(text))
+
+
+# A verdict
+
+
+def print_verdict(console: Console, verdict: Verdict, *, verbose: bool = False) -> None:
+    """The answer for each property, what it is an answer to, and the run that breaks one."""
+    print_answers(console, verdict.properties)
+    console.print()
+    print_facts(console, scope(verdict, verbose=verbose))
+    if verdict.trace is not None:
+        console.print()
+        print_trace(console, verdict.trace, verbose=verbose, with_question=False)
+
+
+def print_answers(console: Console, answers: Sequence[PropertyVerdict]) -> None:
+    """One line a property; a reason that several share is given once."""
+    table = _grid(4)
+    previous = ""
+    for each in answers:
+        detail = "" if each.detail == previous else each.detail
+        previous = each.detail
+        answer = Text(each.answer.value, style=STYLES[each.answer])
+        table.add_row(answer, Text(plain(each.property)), Text(plain(detail)))
+    console.print(Padding(table, (0, 0, 0, 2)))
+
+
+def print_facts(console: Console, facts: Facts) -> None:
+    """Named facts, a line each."""
+    table = _grid(3)
+    for name, value in facts:
+        table.add_row(Text(name, style="dim"), Text(plain(value)))
+    console.print(Padding(table, (0, 0, 0, 2)))
+
+
+def _grid(gap: int) -> Table:
+    return Table.grid(padding=(0, gap, 0, 0), pad_edge=False)
+
+
+def scope(verdict: Verdict, *, verbose: bool = False) -> list[tuple[str, str]]:
+    """What a verdict is a verdict of, as named facts."""
+    question = verdict.question
+    assumed = [f"{name}: {text}" for name, text in verdict.assumptions.items()]
+    facts = [
+        ("size", size_text(question.bounds)),
+        ("routing", _routing_text(verdict.routing or question.bounds.get("routing", ""))),
+        ("fabric", fabric_text(question.fabric)),
+        *([("", _keys_text(question.fabric))] if verbose else []),
+        ("settings", settings_text(question, verdict.assumptions) or "none"),
+        *([("mutant", question.mutant)] if question.mutant else []),
+        *[("assuming" if not i else "", text) for i, text in enumerate(assumed or ["nothing"])],
+        *[("dropped", name) for name in question.dropped],
+        ("persists", ", ".join(verdict.persists) or "no region: all end as they began"),
+        ("searched", search_text(verdict)),
+        *[("note", text) for text in verdict.notes],
+    ]
+    if verdict.answer is not Answer.PROVED and not verdict.persists:
+        facts = [each for each in facts if each[0] != "persists"]
+    return facts
+
+
+def size_text(bounds: Mapping[str, Any]) -> str:
+    """The size of an instance in words."""
+    ranks, experts = bounds.get("ranks", 0), bounds.get("experts", 0)
+    said = [_many(ranks, "rank")]
+    if "cores" in bounds:
+        said.append(f"{_many(bounds['cores'], 'core')} each")
+    said += [_many(bounds.get("tokens", 0), "token"), _many(bounds.get("rounds", 0), "round")]
+    if experts != ranks or bounds.get("topk") != experts:
+        said += [_many(experts, "expert"), f"top {bounds.get('topk')}"]
+    return ", ".join(said)
+
+
+def _many(number: object, thing: str) -> str:
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
+def _routing_text(routing: object) -> str:
+    words = {
+        "all": "all: every number of tokens from each source to each expert in each round",
+        "balanced": "balanced: tokens spread evenly over the experts, the same in each round",
+    }
+    return words.get(routing, str(routing)) if isinstance(routing, str) else "as given"
+
+
+def fabric_text(fabric: Mapping[str, Any]) -> str:
+    """The fabric in words: how stores land, and the in-flight bound."""
+    name = str(fabric.get("name", ""))
+    if fabric.get("immediate"):
+        return f"{name}: every put lands at once"
+    ordering = {
+        "none": "nothing in order",
+        "per_pair": "in order between two ranks",
+        "per_queue": "in order within a queue",
+    }.get(str(fabric.get("ordering")), "")
+    bound = f"at most {fabric.get('in_flight')} in flight per source and atom"
+    return f"{name}: puts land in {fabric.get('store_atomicity')} B atoms, {ordering}, {bound}"
+
+
+def _keys_text(fabric: Mapping[str, Any]) -> str:
+    return " ".join(f"{k}={_spelled(v)}" for k, v in fabric.items() if k != "name" and v != {})
+
+
+def settings_text(question: Question, assumptions: Mapping[str, str]) -> str:
+    """The parameters as ``--set`` spells them."""
+    return " ".join(
+        f"{name}={_spelled(value)}"
+        for name, value in question.settings.items()
+        if name not in assumptions and name not in question.dropped
+    )
+
+
+def _spelled(value: object) -> str:
+    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
+
+
+def search_text(verdict: Verdict) -> str:
+    """How far the engine went."""
+    extent = {
+        Answer.PROVED: "every run covered",
+        Answer.VIOLATED: "until the first failure",
+        Answer.UNDECIDED: "not all runs covered",
+        Answer.BROKEN: "",
+    }[verdict.answer]
+    counts = f"{verdict.states:,} states, {verdict.transitions:,} transitions, depth {verdict.depth}"
+    return f"{', '.join(each for each in (counts, extent) if each)} (engine {verdict.engine})"
+
+
+# One line for grep
+
+
+def summary_line(verdict: Verdict) -> str:
+    """The line that scripts look for: ``sp: proved states=561 transitions=560 depth=... ...``."""
+    question, bounds = verdict.question, verdict.question.bounds
+    violated = [each.property for each in verdict.properties if each.answer is Answer.VIOLATED]
+    words = {
+        "states": verdict.states,
+        "transitions": verdict.transitions,
+        "depth": verdict.depth,
+        "engine": verdict.engine,
+    }
+    if violated:
+        words["property"] = ",".join(violated)
+    if verdict.trace is not None:
+        words["steps"] = len(verdict.trace.steps)
+    routing = bounds.get("routing", "")
+    within = [f"{k}:{v}" for k, v in bounds.items() if k != "routing"]
+    within += [
+        f"routing:{routing if isinstance(routing, str) else 'given'}",
+        f"fabric:{question.fabric.get('name', '')}",
+        f"in_flight:{question.fabric.get('in_flight', '')}",
+    ]
+    words["bounds"] = ",".join(within)
+    said = " ".join(f"{name}={value}" for name, value in words.items())
+    answer = "undecided" if verdict.answer is Answer.UNDECIDED else verdict.answer.value
+    return plain(f"{shlex.quote(question.protocol)}: {answer} {said}")
+
+
+# A trace
+
+
+def print_trace(
+    console: Console, trace: Trace, *, verbose: bool = False, with_question: bool = True
+) -> None:
+    """The run that breaks a property as swim-lanes, and the wait-for table of a hang."""
+    if with_question:
+        print_facts(console, trace_scope(trace))
+        console.print()
+    console.print(_title(trace, verbose))
+    if trace.choices:
+        chosen = ", ".join(f"{name} = {value}" for name, value in trace.choices)
+        console.print(Text(plain(f"where {chosen}"), style="dim"))
+    console.print()
+    numbers = range(len(trace.steps)) if verbose else trace.shown
+    for line in draw(console, trace, numbers, verbose=verbose):
+        console.print(line, no_wrap=True, overflow="ignore", crop=False)
+    if trace.waiting:
+        console.print()
+        console.print(wait_for_table(trace.waiting))
+
+
+def trace_scope(trace: Trace) -> list[tuple[str, str]]:
+    """What a trace is a run of, as named facts."""
+    question = trace.question
+    return [
+        ("protocol", question.protocol),
+        ("size", size_text(question.bounds)),
+        ("fabric", fabric_text(question.fabric)),
+        ("settings", settings_text(question, {}) or "none"),
+        *([("mutant", question.mutant)] if question.mutant else []),
+        *[("dropped", name) for name in question.dropped],
+    ]
+
+
+def _title(trace: Trace, verbose: bool) -> Text:
+    count = _many(len(trace.steps), "step")
+    shortest = "no run with fewer does" if trace.fewest else "no single one can be left out"
+    hidden = len(trace.steps) - len(trace.shown)
+    title = Text(plain(trace.property), style=STYLES[Answer.VIOLATED])
+    title.append(f" is violated in {count}; {shortest}", style="default not bold")
+    if hidden and not verbose:
+        title.append(f"; {hidden} that do not matter are left out (-v)", style="default not bold")
+    return title

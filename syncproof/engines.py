@@ -1,0 +1,105 @@
+"""The engines that can answer a question, and what several answers are together.
+
+A new engine is a new module in ``checkers/`` and one row of `ENGINES` here.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from syncproof.checkers.explicit.search import Budget
+from syncproof.models.errors import UserError
+from syncproof.models.instance import Instance
+from syncproof.models.verdict import Answer, PropertyVerdict, Question, Verdict
+
+Report = Callable[[int, int, int], None]
+Check = Callable[[Instance, Question, str, Budget, Report], Verdict]
+
+
+@dataclass(frozen=True)
+class Engine:
+    """An engine by name: what it does, and ``module:function`` of its check."""
+
+    name: str
+    text: str
+    function: str
+
+    def check(
+        self, instance: Instance, question: Question, budget: Budget, report: Report
+    ) -> Verdict:
+        """The engine's verdict; its module is imported only now."""
+        module, _, name = self.function.partition(":")
+        function: Check = getattr(importlib.import_module(module), name)
+        return function(instance, question, self.name, budget, report)
+
+
+EXPLICIT = "syncproof.checkers.explicit.check:check"
+ENGINES = {
+    each.name: each
+    for each in (
+        Engine("reference", "every interleaving, breadth-first, fewest steps", EXPLICIT),
+        Engine("reduced", "persistent sets of steps, same verdicts", EXPLICIT),
+    )
+}
+AUTOMATIC = "reduced"
+UNREDUCED = "reference"
+
+
+def engines_for(name: str) -> list[Engine]:
+    """The engines that ``--engine NAME`` runs."""
+    if name == "all":
+        return list(ENGINES.values())
+    if name == "auto":
+        return [ENGINES[AUTOMATIC]]
+    if name not in ENGINES:
+        expected = " or ".join(["auto", *ENGINES, "all"])
+        raise UserError(f"no engine {name!r}", where="--engine", expected=expected)
+    return [ENGINES[name]]
+
+
+def engine_asked(name: str, is_full: bool) -> str:
+    """The engine that ``--engine`` and ``--full`` (no reduction) ask for together."""
+    if not is_full:
+        return name
+    if name not in ("auto", UNREDUCED):
+        raise UserError(
+            f"--full together with --engine {name}", where="--full", expected="one of the two"
+        )
+    return UNREDUCED
+
+
+# Several answers to one question
+
+
+def combined(verdicts: Sequence[Verdict]) -> tuple[PropertyVerdict, ...]:
+    """The answer for each property from all engines; contradictions are errors of ours."""
+    names = dict.fromkeys(each.property for verdict in verdicts for each in verdict.properties)
+    return tuple(_combined(name, verdicts) for name in names)
+
+
+def _combined(name: str, verdicts: Sequence[Verdict]) -> PropertyVerdict:
+    given = {verdict.engine: _on(name, verdict) for verdict in verdicts}
+    answers = {each.answer for each in given.values()}
+    if {Answer.PROVED, Answer.VIOLATED} <= answers:
+        said = ", ".join(f"{engine} says {each.answer.value}" for engine, each in given.items())
+        return PropertyVerdict(name, Answer.BROKEN, f"the engines disagree: {said}")
+    order = (Answer.BROKEN, Answer.VIOLATED, Answer.PROVED, Answer.UNDECIDED)
+    return min(given.values(), key=lambda each: order.index(each.answer))
+
+
+def _on(name: str, verdict: Verdict) -> PropertyVerdict:
+    """What a verdict says about a property; ``reached`` is listed only when it is violated."""
+    for each in verdict.properties:
+        if each.property == name:
+            return each
+    proved = verdict.answer is Answer.PROVED
+    return PropertyVerdict(name, Answer.PROVED if proved else Answer.UNDECIDED)
+
+
+def unfinished(question: Question, engine: str, counts: tuple[int, int], reason: str) -> Verdict:
+    """The verdict of an engine that was cut off after ``counts``: states and depth."""
+    states, depth = counts
+    undecided = [PropertyVerdict(each, Answer.UNDECIDED, reason) for each in question.properties]
+    return Verdict(question, engine, tuple(undecided), states, 0, depth)
