@@ -52,7 +52,7 @@ def content(node: TableNode, keep_lines: bool) -> Hashable:
         node.in_sweep,
         str(node.error),
         node.ledger if node.state == "done" else None,
-        (node.place, node.operation is None) if keep_lines else None,
+        (node.place, node.operation and node.operation.kind) if keep_lines else None,
         tuple((key, _output(node.edges[key])) for key in sorted(node.edges)),
     )
 
@@ -62,16 +62,17 @@ def _output(edge: TableEdge | None) -> Hashable:
 
 
 def _minimised(table: ProcessTable, keep_lines: bool) -> ProcessTable:
-    classes = coarsest([content(n, keep_lines) for n in table.nodes], [_targets(n) for n in table.nodes])
+    nodes = table.nodes
+    classes = coarsest([content(n, keep_lines) for n in nodes], [_targets(n) for n in nodes])
     number: dict[int, int] = {}
     kept: list[TableNode] = []
-    for node, its_class in zip(table.nodes, classes, strict=True):
+    for node, its_class in zip(nodes, classes, strict=True):
         if its_class not in number:
             number[its_class] = len(kept)
             kept.append(node)
     to = [number[each] for each in classes]
-    nodes = tuple(replace(n, edges={k: _moved(e, to) for k, e in n.edges.items()}) for n in kept)
-    return replace(table, nodes=nodes, first=to[table.first])
+    merged = [replace(n, edges={k: _moved(e, to) for k, e in n.edges.items()}) for n in kept]
+    return replace(table, nodes=tuple(merged), first=to[table.first])
 
 
 def _moved(edge: TableEdge | None, to: Sequence[int]) -> TableEdge | None:
@@ -103,29 +104,35 @@ def coarsest(contents: Sequence[Hashable], targets: Sequence[Sequence[int]]) -> 
     doubtful = {its_class: set(nodes) for its_class, nodes in enumerate(members)}
     while doubtful:
         its_class, nodes = doubtful.popitem()
-        for part in _parts(members[its_class], nodes, targets, class_of)[1:]:
+        parts = _leaving(members[its_class], nodes, targets, class_of)
+        for part in parts:
             members[its_class] -= part
             for node in part:
                 class_of[node] = len(members)
             members.append(part)
-            for node in part:
-                for each in before[node]:
-                    doubtful.setdefault(class_of[each], set()).add(each)
+        for each in (each for part in parts for node in part for each in before[node]):
+            doubtful.setdefault(class_of[each], set()).add(each)
     return class_of
 
 
-def _parts(
+def _leaving(
     members: set[int],
     doubtful: set[int],
     targets: Sequence[Sequence[int]],
     class_of: Sequence[int],
 ) -> list[set[int]]:
-    """The class cut by where its nodes lead, largest part first; those not doubtful lead alike."""
+    """The parts into which a class falls but its largest; nodes not doubtful all lead alike."""
+
+    def leads_to(node: int) -> tuple[int, ...]:
+        return tuple(class_of[target] for target in targets[node])
+
     parts: dict[tuple[int, ...], set[int]] = {}
     for node in doubtful:
-        parts.setdefault(tuple(class_of[t] for t in targets[node]), set()).add(node)
-    certain = members - doubtful
-    if certain:
-        signature = tuple(class_of[t] for t in targets[next(iter(certain))])
-        parts.setdefault(signature, set()).update(certain)
-    return sorted(parts.values(), key=len, reverse=True)
+        parts.setdefault(leads_to(node), set()).add(node)
+    if len(doubtful) < len(members):
+        alike = leads_to(next(node for node in members if node not in doubtful))
+        if 2 * len(doubtful) < len(members):
+            parts.pop(alike, None)
+            return list(parts.values())
+        parts.setdefault(alike, set()).update(members - doubtful)
+    return sorted(parts.values(), key=len)[:-1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 import time
 from types import TracebackType
@@ -18,8 +19,8 @@ class Progress:
     of the end: nothing known during a search gives an honest one.
     """
 
-    def __init__(self, stream: TextIO, resident: int = 0) -> None:
-        self.stream, self.resident = stream, resident
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
         self.states, self.frontier, self.depth = 0, 0, 0
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._show, daemon=True)
@@ -52,7 +53,8 @@ class Progress:
         wait = PATIENCE
         while not self._done.wait(wait):
             self._drawn = True
-            self.stream.write(f"\r{self.line()}\x1b[K")
+            line = self.line()[: shutil.get_terminal_size().columns - 1]
+            self.stream.write(f"\r{line}\x1b[K")
             self.stream.flush()
             wait = EVERY
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import PurePath
 
 from rich.console import Console
 from rich.text import Text
 
 from syncproof.models.verdict import Change, Line, Trace, TraceStep
+from syncproof.reports.text import printable, source_text
 
 FABRIC = "fabric"
 LANE_WIDTH = 3
@@ -187,13 +187,3 @@ class _Drawing:
         lines = text.wrap(self.console, max(self.room, 1))
         for i, each in enumerate(lines or [Text()]):
             yield (before if i == 0 else self.lanes.blank()).append_text(each)
-
-
-def source_text(line: Line) -> str:
-    """A source line as ``sp.py:27  await core.put(...)``."""
-    return f"{PurePath(line.file).name}:{line.line}  {line.text}"
-
-
-def printable(text: str) -> str:
-    """Text without characters that a terminal would obey."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

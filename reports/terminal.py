@@ -13,6 +13,7 @@ from rich.text import Text
 
 from syncproof.models.verdict import Answer, PropertyVerdict, Question, Trace, Verdict
 from syncproof.reports.swimlanes import draw
+from syncproof.reports.text import many, printable
 from syncproof.reports.waitfor import wait_for_table
 
 STYLES = {
@@ -30,11 +31,6 @@ def console_on(file: IO[str]) -> Console:
     ``NO_COLOR``, ``TERM`` and ``COLUMNS`` are heeded; away from a terminal lines have 80 columns.
     """
     return Console(file=file, highlight=False, markup=False, emoji=False)
-
-
-def plain(text: object) -> str:
-    """Text without characters that a terminal would obey."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(text))
 
 
 # A verdict
@@ -58,7 +54,7 @@ def print_answers(console: Console, answers: Sequence[PropertyVerdict]) -> None:
         detail = "" if each.detail == previous else each.detail
         previous = each.detail
         answer = Text(each.answer.value, style=STYLES[each.answer])
-        table.add_row(answer, Text(plain(each.property)), Text(plain(detail)))
+        table.add_row(answer, Text(printable(each.property)), Text(printable(detail)))
     console.print(Padding(table, (0, 0, 0, 2)))
 
 
@@ -66,7 +62,7 @@ def print_facts(console: Console, facts: Facts) -> None:
     """Named facts, a line each."""
     table = _grid(3)
     for name, value in facts:
-        table.add_row(Text(name, style="dim"), Text(plain(value)))
+        table.add_row(Text(name, style="dim"), Text(printable(value)))
     console.print(Padding(table, (0, 0, 0, 2)))
 
 
@@ -99,17 +95,13 @@ def scope(verdict: Verdict, *, verbose: bool = False) -> list[tuple[str, str]]:
 def size_text(bounds: Mapping[str, Any]) -> str:
     """The size of an instance in words."""
     ranks, experts = bounds.get("ranks", 0), bounds.get("experts", 0)
-    said = [_many(ranks, "rank")]
+    said = [many(ranks, "rank")]
     if "cores" in bounds:
-        said.append(f"{_many(bounds['cores'], 'core')} each")
-    said += [_many(bounds.get("tokens", 0), "token"), _many(bounds.get("rounds", 0), "round")]
+        said.append(f"{many(bounds['cores'], 'core')} each")
+    said += [many(bounds.get("tokens", 0), "token"), many(bounds.get("rounds", 0), "round")]
     if experts != ranks or bounds.get("topk") != experts:
-        said += [_many(experts, "expert"), f"top {bounds.get('topk')}"]
+        said += [many(experts, "expert"), f"top {bounds.get('topk')}"]
     return ", ".join(said)
-
-
-def _many(number: object, thing: str) -> str:
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
 def _routing_text(routing: object) -> str:
@@ -190,7 +182,7 @@ def summary_line(verdict: Verdict) -> str:
     words["bounds"] = ",".join(within)
     said = " ".join(f"{name}={value}" for name, value in words.items())
     answer = "undecided" if verdict.answer is Answer.UNDECIDED else verdict.answer.value
-    return plain(f"{shlex.quote(question.protocol)}: {answer} {said}")
+    return printable(f"{shlex.quote(question.protocol)}: {answer} {said}")
 
 
 # A trace
@@ -206,7 +198,7 @@ def print_trace(
     console.print(_title(trace, verbose))
     if trace.choices:
         chosen = ", ".join(f"{name} = {value}" for name, value in trace.choices)
-        console.print(Text(plain(f"where {chosen}"), style="dim"))
+        console.print(Text(printable(f"where {chosen}"), style="dim"))
     console.print()
     numbers = range(len(trace.steps)) if verbose else trace.shown
     for line in draw(console, trace, numbers, verbose=verbose):
@@ -230,10 +222,10 @@ def trace_scope(trace: Trace) -> list[tuple[str, str]]:
 
 
 def _title(trace: Trace, verbose: bool) -> Text:
-    count = _many(len(trace.steps), "step")
+    count = many(len(trace.steps), "step")
     shortest = "no run with fewer does" if trace.fewest else "no single one can be left out"
     hidden = len(trace.steps) - len(trace.shown)
-    title = Text(plain(trace.property), style=STYLES[Answer.VIOLATED])
+    title = Text(printable(trace.property), style=STYLES[Answer.VIOLATED])
     title.append(f" is violated in {count}; {shortest}", style="default not bold")
     if hidden and not verbose:
         title.append(f"; {hidden} that do not matter are left out (-v)", style="default not bold")

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from syncproof.models.verdict import Waiting
-from syncproof.reports.swimlanes import printable, source_text
+from syncproof.reports.text import printable, source_text
 
 
 def wait_for_table(waiting: Sequence[Waiting]) -> Table:

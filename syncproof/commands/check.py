@@ -1,0 +1,173 @@
+"""``check-protocol check``: ask the engines, report, and end with the code of the answer."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import redirect_stdout
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from syncproof.budget import default_memory, memory_ceiling, parse_size
+from syncproof.checkers.explicit.check import Interrupted
+from syncproof.checkers.explicit.search import Budget
+from syncproof.engines import Engine, combined, engines_for, unfinished
+from syncproof.models.errors import UserError
+from syncproof.models.verdict import EXIT_CODES, SCHEMA, Answer, Verdict, to_data
+from syncproof.registry import blaming, find
+from syncproof.reports.files import STANDARD_OUTPUT, check_writable, to_json, write_text
+from syncproof.reports.progress import Progress
+from syncproof.reports.terminal import console_on, print_answers, print_verdict, summary_line
+from syncproof.request import Asked, Request, resolve
+
+INTERRUPTED = 130
+
+
+@dataclass(frozen=True)
+class Output:
+    """Where the answer goes, and how much of it."""
+
+    json: str = ""
+    trace: str = ""
+    quiet: bool = False
+    verbose: bool = False
+    timings: bool = False
+
+    @property
+    def to_standard_output(self) -> bool:
+        """Whether a file goes to standard output, which the report must then leave alone."""
+        return STANDARD_OUTPUT in (self.json, self.trace)
+
+    def check(self) -> None:
+        """Refuse what cannot be written, before the work is done."""
+        if self.json and self.json == self.trace:
+            raise UserError("--json and --trace are one file", where="--trace", expected="two")
+        for option, path in (("--json", self.json), ("--trace", self.trace)):
+            if path:
+                check_writable(path, option)
+
+
+@dataclass(frozen=True)
+class Answered:
+    """What the engines said, in the order they were asked; ``interrupted`` if not all could."""
+
+    verdicts: tuple[Verdict, ...]
+    interrupted: bool = False
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict of all engines together; its counts and trace are those of the first that
+        gives the combined answer."""
+        properties = combined(self.verdicts)
+        whole = replace(self.verdicts[0], properties=properties)
+        chosen = next((v for v in self.verdicts if v.answer is whole.answer), self.verdicts[0])
+        engines = ",".join(each.engine for each in self.verdicts)
+        return replace(chosen, engine=engines, properties=properties)
+
+    def data(self) -> dict[str, Any]:
+        """JSON: the one verdict, or all of them with what they say together."""
+        if len(self.verdicts) == 1:
+            return dict(to_data(self.verdicts[0]))
+        together = to_data(self.verdict)["properties"]
+        each = [to_data(verdict) for verdict in self.verdicts]
+        return {"schema": SCHEMA, "kind": "comparison", "properties": together, "verdicts": each}
+
+
+def run(request: Request, output: Output, also: Sequence[str] = ()) -> int:
+    """Answer a request; gives the exit code."""
+    output.check()
+    engines = engines_for(request.engine)
+    memory = parse_size(request.memory) if request.memory else default_memory()
+    budget = Budget(request.budget_states, request.budget_seconds, memory)
+    with redirect_stdout(sys.stderr):
+        asked = resolve(request, find(request.protocol, also))
+        answered = ask(asked, engines, budget, timings=output.timings)
+    console = console_on(sys.stderr if output.to_standard_output else sys.stdout)
+    report(console, answered, request, asked, output)
+    write(answered, output)
+    if answered.interrupted:
+        print("interrupted: the verdict above is of what was covered until then", file=sys.stderr)
+        return INTERRUPTED
+    return EXIT_CODES[answered.verdict.answer]
+
+
+def ask(
+    asked: Asked, engines: Sequence[Engine], budget: Budget, *, timings: bool = False
+) -> Answered:
+    """Every engine's verdict on one question, until one is interrupted."""
+    verdicts: list[Verdict] = []
+    for engine in engines:
+        started = time.monotonic()
+        try:
+            verdict, is_over = _ask_one(asked, engine, budget), False
+        except Interrupted as error:
+            verdict, is_over = error.verdict, True
+        if timings:
+            spent = f"{engine.name}: {time.monotonic() - started:.2f} s"
+            verdict = replace(verdict, notes=(*verdict.notes, spent))
+        verdicts.append(verdict)
+        if is_over:
+            return Answered(tuple(verdicts), interrupted=True)
+    return Answered(tuple(verdicts))
+
+
+def _ask_one(asked: Asked, engine: Engine, budget: Budget) -> Verdict:
+    with Progress(sys.stderr) as progress:
+        try:
+            with memory_ceiling(budget.memory), blaming(asked.subject, innermost=True):
+                return engine.check(asked.instance, asked.question, budget, progress.report)
+        except MemoryError:
+            reason = "the memory ran out: raise --memory"
+            counts = (progress.states, progress.depth)
+            return unfinished(asked.question, engine.name, counts, reason)
+        except KeyboardInterrupt:
+            counts = (progress.states, progress.depth)
+            raise Interrupted(
+                unfinished(asked.question, engine.name, counts, "interrupted")
+            ) from None
+
+
+def report(
+    console: Console, answered: Answered, request: Request, asked: Asked, output: Output
+) -> None:
+    """Print the verdict, each engine's where they disagree, and the lines that end every run."""
+    verdict = answered.verdict
+    if not output.quiet:
+        text = (asked.subject.kind.__doc__ or "").strip().partition("\n")[0]
+        console.print(Text(request.protocol, style="bold").append(f"  {text}", "not bold"))
+        console.print()
+        if verdict.answer is Answer.BROKEN:
+            print_answers(console, verdict.properties)
+            for each in answered.verdicts:
+                console.print(Text(f"\nengine {each.engine}\n", style="bold"))
+                print_verdict(console, each, verbose=output.verbose)
+        else:
+            print_verdict(console, verdict, verbose=output.verbose)
+        if len(answered.verdicts) > 1:
+            _print_counts(console, answered.verdicts)
+        console.print()
+    for line in (summary_line(verdict), *([] if output.quiet else [f"again: {request.command()}"])):
+        console.print(Text(line), soft_wrap=True)
+
+
+def _print_counts(console: Console, verdicts: Sequence[Verdict]) -> None:
+    console.print()
+    for each in verdicts:
+        counts = f"{each.states:,} states, {each.transitions:,} transitions"
+        console.print(Text(f"  {each.engine}: {each.answer.value}, {counts}"))
+
+
+def write(answered: Answered, output: Output) -> None:
+    """Write the files that were asked for; no trace is written where nothing is violated."""
+    if output.json:
+        write_text(output.json, to_json(answered.data()))
+    if output.trace:
+        trace = answered.verdict.trace
+        if trace is None:
+            print(f"no trace to write to {output.trace}: nothing is violated", file=sys.stderr)
+        else:
+            write_text(output.trace, to_json(to_data(trace)))
