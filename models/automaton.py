@@ -72,11 +72,15 @@ class Node:
 
 @dataclass(frozen=True, eq=False)
 class Edge:
-    """What one step of the process does: statements, cells written, and where it goes."""
+    """What one step of the process does: statements, cells written, and where it goes.
+
+    ``again`` marks the end of a sweep that failed, which starts anew.
+    """
 
     target: Node
     statements: tuple[Statement, ...] = ()
     writes: tuple[tuple[int, int], ...] = ()
+    again: bool = False
 
 
 @dataclass
@@ -140,7 +144,8 @@ class Automaton:
         self._known: dict[Hashable, Node] = {}
         self._live: dict[int, _Live] = {}
         self._verified = False
-        self.first, self.first_statements = self._begin()
+        begun = self._begin()
+        self.first, self.first_statements = begun.target, begun.statements
 
     @property
     def profile(self) -> Profile:
@@ -177,9 +182,9 @@ class Automaton:
         if outcome.progress is not None:
             return Edge(self._partial(node, outcome.progress), (), outcome.writes)
         if outcome.again:
-            return Edge(node.base or node)
-        target, statements = self._resume(node.base or node, outcome.result)
-        return Edge(target, statements, outcome.writes)
+            return Edge(node.base or node, again=True)
+        after = self._resume(node.base or node, outcome.result)
+        return Edge(after.target, after.statements, outcome.writes, after.again)
 
     def _partial(self, node: Node, progress: Progress) -> Node:
         base = node.base or node
@@ -191,11 +196,11 @@ class Automaton:
 
     # Running the role
 
-    def _begin(self) -> tuple[Node, tuple[Statement, ...]]:
+    def _begin(self) -> Edge:
         live = _Live(self._start(), None)
         return self._settle(live, (), None, 0, None)
 
-    def _resume(self, node: Node, value: Any) -> tuple[Node, tuple[Statement, ...]]:
+    def _resume(self, node: Node, value: Any) -> Edge:
         live = self._live.pop(node.number, None) or self._replay(node)
         return self._settle(live, (*node.history, value), value, node.ledger, node)
 
@@ -279,8 +284,8 @@ class Automaton:
 
     def _settle(
         self, live: _Live, history: tuple[Any, ...], value: Any, ledger: int, before: Node | None
-    ) -> tuple[Node, tuple[Statement, ...]]:
-        """Feed ``value`` and give the node that the role suspends at, and what it said."""
+    ) -> Edge:
+        """Feed ``value``; where the role suspends then, and what it said on the way."""
         self._said.clear()
         found = self._next_operation(live, value, history)
         statements = tuple(self._said)
@@ -290,16 +295,16 @@ class Automaton:
             assert found.first is not None
             if statements:
                 error = UserError("a sweep that failed made a statement", where=self.process.role)
-                return self._new(("error", str(error)), before, error=error), ()
-            return found.first, ()
+                return Edge(self._new(("error", str(error)), before, error=error))
+            return Edge(found.first, again=True)
         if found is _END:
             node = self._new(("done", after), before, ledger=after)
             self._verify_once(node, history)
-            return node, statements
+            return Edge(node, statements)
         if isinstance(found, _Broken):
             error = self._explained(found)
-            return self._new(("error", str(error)), before, error=error), statements
-        return self._suspended(live, history, found, after), statements
+            return Edge(self._new(("error", str(error)), before, error=error), statements)
+        return Edge(self._suspended(live, history, found, after), statements)
 
     def _suspended(
         self, live: _Live, history: tuple[Any, ...], operation: Operation, ledger: int

@@ -150,7 +150,8 @@ class _Plain:
 @cache
 def plain(kind: type) -> str:
     """Why the objects of a class may hide state beside their ``__dict__``; empty if they do not."""
-    if kind.__basicsize__ != _Plain.__basicsize__ or kind.__itemsize__:
+    same = (kind.__basicsize__, kind.__itemsize__) == (_Plain.__basicsize__, 0)
+    if not same or not kind.__dictoffset__:
         return "has slots or a built-in base"
     for name in ("__reduce_ex__", "__reduce__", "__getstate__"):
         if getattr(kind, name) is not getattr(object, name):
@@ -158,6 +159,8 @@ def plain(kind: type) -> str:
     for each in kind.__mro__[:-1]:
         if type(vars(each).get("__dict__", _Plain.__dict__["__dict__"])) is not GetSetDescriptorType:
             return "has its own __dict__"
+        if any(type(value) is MemberDescriptorType for value in vars(each).values()):
+            return "has slots"
         if "__del__" in vars(each):
             return "has a __del__"
     return ""

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import IO, Any
 
 from rich.console import Console
-from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from syncproof.models.verdict import Answer, PropertyVerdict, Question, Trace, Verdict
+from syncproof.reports.columns import print_columns
 from syncproof.reports.swimlanes import draw
 from syncproof.reports.text import many, printable
 from syncproof.reports.waitfor import wait_for_table
@@ -30,7 +30,15 @@ def console_on(file: IO[str]) -> Console:
 
     ``NO_COLOR``, ``TERM`` and ``COLUMNS`` are heeded; away from a terminal lines have 80 columns.
     """
-    return Console(file=file, highlight=False, markup=False, emoji=False)
+    return _Console(file=file, highlight=False, markup=False, emoji=False)
+
+
+class _Console(Console):
+    """Goes quiet when nobody reads any more: the exit code still tells the answer."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+        os.dup2(os.open(os.devnull, os.O_WRONLY), self.file.fileno())
 
 
 # A verdict
@@ -48,26 +56,19 @@ def print_verdict(console: Console, verdict: Verdict, *, verbose: bool = False) 
 
 def print_answers(console: Console, answers: Sequence[PropertyVerdict]) -> None:
     """One line a property; a reason that several share is given once."""
-    table = _grid(4)
+    rows = []
     previous = ""
     for each in answers:
         detail = "" if each.detail == previous else each.detail
         previous = each.detail
         answer = Text(each.answer.value, style=STYLES[each.answer])
-        table.add_row(answer, Text(printable(each.property)), Text(printable(detail)))
-    console.print(Padding(table, (0, 0, 0, 2)))
+        rows.append((answer, printable(each.property), printable(detail)))
+    print_columns(console, rows, gap=3)
 
 
 def print_facts(console: Console, facts: Facts) -> None:
     """Named facts, a line each."""
-    table = _grid(3)
-    for name, value in facts:
-        table.add_row(Text(name, style="dim"), Text(printable(value)))
-    console.print(Padding(table, (0, 0, 0, 2)))
-
-
-def _grid(gap: int) -> Table:
-    return Table.grid(padding=(0, gap, 0, 0), pad_edge=False)
+    print_columns(console, ((Text(name, style="dim"), printable(value)) for name, value in facts))
 
 
 def scope(verdict: Verdict, *, verbose: bool = False) -> list[tuple[str, str]]:
@@ -79,7 +80,7 @@ def scope(verdict: Verdict, *, verbose: bool = False) -> list[tuple[str, str]]:
         ("routing", _routing_text(verdict.routing or question.bounds.get("routing", ""))),
         ("fabric", fabric_text(question.fabric)),
         *([("", _keys_text(question.fabric))] if verbose else []),
-        ("settings", settings_text(question, verdict.assumptions) or "none"),
+        ("settings", settings_text(question) or "none"),
         *([("mutant", question.mutant)] if question.mutant else []),
         *[("assuming" if not i else "", text) for i, text in enumerate(assumed or ["nothing"])],
         *[("dropped", name) for name in question.dropped],
@@ -130,13 +131,9 @@ def _keys_text(fabric: Mapping[str, Any]) -> str:
     return " ".join(f"{k}={_spelled(v)}" for k, v in fabric.items() if k != "name" and v != {})
 
 
-def settings_text(question: Question, assumptions: Mapping[str, str]) -> str:
+def settings_text(question: Question) -> str:
     """The parameters as ``--set`` spells them."""
-    return " ".join(
-        f"{name}={_spelled(value)}"
-        for name, value in question.settings.items()
-        if name not in assumptions and name not in question.dropped
-    )
+    return " ".join(f"{name}={_spelled(value)}" for name, value in question.settings.items())
 
 
 def _spelled(value: object) -> str:
@@ -215,7 +212,7 @@ def trace_scope(trace: Trace) -> list[tuple[str, str]]:
         ("protocol", question.protocol),
         ("size", size_text(question.bounds)),
         ("fabric", fabric_text(question.fabric)),
-        ("settings", settings_text(question, {}) or "none"),
+        ("settings", settings_text(question) or "none"),
         *([("mutant", question.mutant)] if question.mutant else []),
         *[("dropped", name) for name in question.dropped],
     ]

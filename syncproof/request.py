@@ -117,7 +117,16 @@ def resolve_instance(
     with blaming(subject):
         cores = _cores(instance)
         question = question_of(instance, subject.spec, dropped, mutant, properties)
-    question = replace(question, bounds={**question.bounds, "cores": cores})
+    known = subject.kind.parameters()
+    question = replace(
+        question,
+        bounds={**question.bounds, "cores": cores},
+        settings={
+            name: value
+            for name, value in question.settings.items()
+            if not isinstance(known[name], Assumption)
+        },
+    )
     if mutant:
         instance = mutant_named(mutant, find_mutants(instance)).applied(instance)
     return Asked(subject, instance, question)
@@ -143,10 +152,11 @@ def asked_again(question: Question, subject: Subject) -> Asked:
     bounds = Bounds(*numbers, routing if isinstance(routing, str) else routing_table(routing, where))
     profile = Profile(**_profile_keys(question.fabric, where))
     known = subject.kind.parameters()
-    for name in question.settings:
+    settings = {**question.settings, **dict.fromkeys(question.dropped, False)}
+    for name in settings:
         if name not in known:
             raise UserError(f"the protocol has no parameter {name!r} any more", where=where)
-    instance = Instance(subject.kind, bounds, profile, dict(question.settings))
+    instance = Instance(subject.kind, bounds, profile, settings)
     return resolve_instance(
         subject, instance, question.dropped, question.mutant, question.properties
     )

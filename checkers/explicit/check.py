@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 
 from syncproof.checkers.explicit.counterexample import build_trace
+from syncproof.checkers.explicit.loops import has_loop
 from syncproof.checkers.explicit.persistent import PersistentSets
 from syncproof.checkers.explicit.search import (
     Budget,
@@ -46,7 +47,8 @@ class Coverage:
     stopped: str = ""
     reached: set[str] = field(default_factory=set)
     persists: set[str] = field(default_factory=set)
-    consumes: bool = False
+    complete: bool = True
+    loops: bool = False
 
 
 def check(
@@ -102,7 +104,7 @@ def _search_all(
         except Unresolved as choice:
             pending[:0] = [{**choices, choice.name: value} for value in choice.values]
             continue
-        _note(coverage, exploration, choices, asked)
+        _note(coverage, exploration, choices, asked, engine)
         coverage.left = len(pending)
         coverage.assignments += 1
         if exploration.stopped not in ("", "depth"):
@@ -129,16 +131,29 @@ def _search_one(
 
 
 def _note(
-    coverage: Coverage, found: Exploration, choices: Choices, asked: frozenset[str]
+    coverage: Coverage,
+    found: Exploration,
+    choices: Choices,
+    asked: frozenset[str],
+    engine: str,
 ) -> None:
-    """Add what one search found; hangs and races can be judged only where it is complete."""
-    if not found.stopped and not found.findings:
-        if "race-free" in asked:
-            found.findings += judge_races(found)[:1]
-        hung = hung_states(found) if "deadlock-free" in asked else []
-        if hung and not found.findings:
+    """Add what one search found; hangs and races can be judged only where it is complete.
+
+    A reduced search that finds a hang has not seen all that the full one would: it decides
+    nothing else (docs/soundness.md).
+    """
+    if found.stopped or found.findings:
+        coverage.complete = False
+    else:
+        hung = hung_states(found)
+        if hung and "deadlock-free" in asked:
             message = "no run from here lets every process finish"
             found.findings.append(Finding(Failure("deadlock-free", message, -1), hung[0], None))
+        if hung and engine == "reduced":
+            coverage.complete = False
+        elif "race-free" in asked:
+            found.findings += judge_races(found)[:1]
+    coverage.loops |= any(has_loop(each) for each in found.system.automata)
     coverage.findings += [(each, found, choices) for each in found.findings]
     coverage.reached |= found.reached
     for state in found.good:
@@ -164,7 +179,9 @@ def _verdict(
         elif reason:
             properties.append(PropertyVerdict(name, Answer.UNDECIDED, reason))
         else:
-            properties.append(PropertyVerdict(name, Answer.PROVED))
+            fair = name == "deadlock-free" and coverage.loops
+            detail = "terminates under strong fairness: a role loops over loads" if fair else ""
+            properties.append(PropertyVerdict(name, Answer.PROVED, detail))
     for name in declared_reaches(instance.kind):
         if name not in coverage.reached and not reason:
             detail = f"vacuous: no run reaches {name!r}"
@@ -185,15 +202,16 @@ def _verdict(
 
 
 def _why_undecided(coverage: Coverage) -> str:
-    if coverage.findings:
-        return "the search stopped at the first failure"
+    """Why a property without a finding is not proved, or nothing if it is."""
     if coverage.stopped == "in_flight":
         return "a put met the in-flight bound: raise it with --fabric NAME,in_flight=N"
     if coverage.stopped == "interrupted":
         return "interrupted"
     if coverage.stopped:
         return f"the search stopped at {coverage.stopped}: raise it"
-    return ""
+    if coverage.findings and (coverage.left or not coverage.complete):
+        return "the search stopped at the first failure"
+    return "" if coverage.complete else "a hang that was not asked for hides the rest"
 
 
 def _routing(instance: Instance) -> str:

@@ -19,6 +19,7 @@ from syncproof.engines import Engine, combined, engines_for, unfinished
 from syncproof.models.errors import UserError
 from syncproof.models.verdict import EXIT_CODES, SCHEMA, Answer, Verdict, to_data
 from syncproof.registry import blaming, find
+from syncproof.reports.columns import print_columns
 from syncproof.reports.files import STANDARD_OUTPUT, check_writable, to_json, write_text
 from syncproof.reports.progress import Progress
 from syncproof.reports.terminal import console_on, print_answers, print_verdict, summary_line
@@ -138,7 +139,7 @@ def report(
     verdict = answered.verdict
     if not output.quiet:
         text = (asked.subject.kind.__doc__ or "").strip().partition("\n")[0]
-        console.print(Text(request.protocol, style="bold").append(f"  {text}", "not bold"))
+        print_columns(console, [(Text(request.protocol, style="bold"), text)], indent=0)
         console.print()
         if verdict.answer is Answer.BROKEN:
             print_answers(console, verdict.properties)

@@ -10,13 +10,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
+from importlib import metadata
 from pathlib import Path
 
-from rich.table import Table
 from rich.text import Text
 
 from syncproof.budget import default_memory
+from syncproof.reports.columns import print_columns
 from syncproof.reports.terminal import console_on
 from syncproof.reports.text import printable
 
@@ -63,16 +63,19 @@ PROGRAMS = (
 
 def run() -> int:
     """Print what is there; 0 if everything that is needed is."""
-    table = Table.grid(padding=(0, 3, 0, 0), pad_edge=False)
-    is_complete = True
-    for name, found, purpose, is_needed in (*_python(), *_packages(), *_outside()):
-        missing = Text("missing", style="red") if is_needed else Text("not here", style="yellow")
-        table.add_row(
-            Text(name, style="bold"), Text(printable(found)) if found else missing, Text(purpose)
-        )
-        is_complete = is_complete and (bool(found) or not is_needed)
-    console_on(sys.stdout).print(table)
-    return 0 if is_complete else 2
+    found = [*_python(), *_packages(), *_outside()]
+    rows = [
+        (Text(name, style="bold"), _found(version, is_needed), purpose)
+        for name, version, purpose, is_needed in found
+    ]
+    print_columns(console_on(sys.stdout), rows, indent=0)
+    return 0 if all(version or not is_needed for _, version, _, is_needed in found) else 2
+
+
+def _found(version: str, is_needed: bool) -> Text:
+    if version:
+        return Text(printable(version))
+    return Text("missing", style="red") if is_needed else Text("not here", style="yellow")
 
 
 Row = tuple[str, str, str, bool]
@@ -94,8 +97,8 @@ def _packages() -> Iterator[Row]:
 
 def _version_of(package: str) -> str:
     try:
-        return version(package)
-    except PackageNotFoundError:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
         return ""
 
 

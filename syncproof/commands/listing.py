@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 
-from rich.table import Table
 from rich.text import Text
 
 from syncproof.models.protocol import Assumption, Protocol
 from syncproof.registry import built_ins, third_parties
+from syncproof.reports.columns import print_columns
 from syncproof.reports.terminal import console_on
 from syncproof.reports.text import printable
 
@@ -16,17 +16,17 @@ from syncproof.reports.text import printable
 def run(is_long: bool) -> int:
     """Print the names of all protocols with what they are; ``is_long`` adds how they vary."""
     ours = built_ins()
-    table = Table.grid(padding=(0, 2, 0, 0), pad_edge=False)
+    rows: list[tuple[Text, Text]] = []
     for name, kind in ours.items():
-        table.add_row(Text(name, style="bold"), Text(summary(kind)))
+        rows.append((Text(name, style="bold"), Text(summary(kind))))
         for label, words in _variants(kind) if is_long else []:
-            table.add_row("", Text(f"{label}: {words}", style="dim"))
+            rows.append((Text(), Text(f"{label}: {words}", style="dim")))
     for name, entry in third_parties().items():
         origin = entry.dist.name if entry.dist else "elsewhere"
         hidden = "; hidden by ours, use FILE.py:CLASS" if name in ours else ""
         text = printable(f"{entry.value}, from {origin}{hidden}")
-        table.add_row(Text(printable(name), style="bold"), Text(text))
-    console_on(sys.stdout).print(table)
+        rows.append((Text(printable(name), style="bold"), Text(text)))
+    print_columns(console_on(sys.stdout), rows, indent=0)
     return 0
 
 

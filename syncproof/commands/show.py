@@ -10,7 +10,6 @@ from typing import Any
 
 from rich.console import Console
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from syncproof.checkers.explicit.mutating import find_mutants
@@ -20,6 +19,7 @@ from syncproof.models.memory import Region
 from syncproof.models.protocol import Assumption, Parameter, Protocol, Role
 from syncproof.models.verdict import Trace, Verdict, from_data
 from syncproof.registry import Subject, blaming, find
+from syncproof.reports.columns import print_columns
 from syncproof.reports.files import read_json
 from syncproof.reports.terminal import (
     console_on,
@@ -89,8 +89,8 @@ def show_protocol(console: Console, request: Request) -> None:
     console.print()
     console.print(Padding(Text(printable_lines(inspect.getdoc(kind) or "")), (0, 0, 0, 2)))
     known = kind.parameters()
-    _section(console, "settings (--set NAME=VALUE)", (_setting(protocol, p) for p in known.values()
-                                                      if not isinstance(p, Assumption)))
+    settings = [each for each in known.values() if not isinstance(each, Assumption)]
+    _section(console, "settings (--set NAME=VALUE)", (_setting(protocol, p) for p in settings))
     _section(console, "assumptions (--drop NAME)", _assumptions(protocol))
     _section(console, "roles", (_role(protocol, role) for role in kind.roles()))
     size = size_text(asked.question.bounds)
@@ -110,13 +110,14 @@ def _origin(subject: Subject) -> str:
 
 
 def _section(console: Console, title: str, rows: Iterable[tuple[str, ...]]) -> None:
-    table = Table.grid(padding=(0, 3, 0, 0), pad_edge=False)
-    for first, *rest in rows:
-        table.add_row(Text(printable(first), style="bold"), *(Text(printable(r)) for r in rest))
-    if table.row_count:
+    texts = [
+        (Text(printable(first), style="bold"), *(printable(each) for each in rest))
+        for first, *rest in rows
+    ]
+    if texts:
         console.print()
         console.print(Text(title, style="dim"))
-        console.print(Padding(table, (0, 0, 0, 2)))
+        print_columns(console, texts)
 
 
 def _setting(protocol: Protocol, each: Parameter) -> tuple[str, str, str]:

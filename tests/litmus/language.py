@@ -3,11 +3,12 @@
 A program is one line: ``T0@0: put x=1; fence; put f=1 | T1@1: wait f=1; ld r=x``. A thread is
 named and placed on a rank (``T0`` alone is on rank 0, ``T1`` on rank 1). What it may do:
 
-``put x=1``, ``put x=$r``       put a number, or the number in register r
+``put x=1``, ``put x=$r+1``     put a number, or one more than register r holds
 ``put x=1,f=1``                 put several fields of one block at once
 ``put x=[s]``, ``get d=[x]``    copy by the fabric, done at any time before the next quiet
 ``put x=1 sig f=1``             put with signal
 ``get r=x``, ``ld r=x``         read (remotely, behind earlier puts; or directly) into a register
+``ld r,s=x,f``                  read several fields of one block in one load
 ``wait x=1``                    wait until the variable has this value
 ``add x=1``, ``fadd r=x+1``     atomic add without and with an answer
 ``cst x=1``, ``cld r=x``        store and load through the write-back cache; ``dcci x`` cleans it
@@ -37,6 +38,7 @@ from syncproof.models.instance import Instance
 from syncproof.models.memory import Ghost, Region, Slot
 from syncproof.models.protocol import Protocol, role
 from syncproof.models.system import State, System
+from syncproof.models.values import Block
 
 WARP = 32
 LARGEST = Budget(states=20_000)
@@ -99,10 +101,10 @@ class Statement:
     queue: int
 
     @property
-    def register(self) -> str:
-        """The register that it reads into, or nothing."""
+    def registers(self) -> tuple[str, ...]:
+        """The registers that it reads into."""
         reads = self.word in ("ld", "cld", "fadd", "get") and "[" not in self.operands
-        return self.operands.split("=")[0] if reads else ""
+        return tuple(self.operands.split("=")[0].split(",")) if reads else ()
 
 
 def parse_thread(text: str) -> tuple[str, int, list[Statement]]:
@@ -163,7 +165,7 @@ def protocol_of(name: str, memory: str, program: str) -> type[Litmus]:
     members: dict[str, Any] = {
         "places": tuple(parse_place(text) for text in memory.split()),
         "registers": tuple(
-            dict.fromkeys(f"{t}.{s.register}" for t, _, body in threads for s in body if s.register)
+            dict.fromkeys(f"{t}.{r}" for t, _, body in threads for s in body for r in s.registers)
         ),
         "barriers": tuple(
             dict.fromkeys(
@@ -188,10 +190,11 @@ def run(thread: str, body: list[Statement]) -> Callable[[Litmus, Core], Awaitabl
         registers: dict[str, int] = {}
         for each in body:
             result = await PERFORM[each.word](protocol, core, each, registers)
-            if each.register:
-                registers[each.register] = result
-                ghost = getattr(protocol, ghost_name(f"{thread}.{each.register}"))
-                core.ghost_update(ghost, _second, result)
+            found = list(vars(result).values()) if isinstance(result, Block) else [result]
+            for name, value in zip(each.registers, found, strict=False):
+                registers[name] = value
+                ghost = getattr(protocol, ghost_name(f"{thread}.{name}"))
+                core.ghost_update(ghost, _second, value)
 
     return perform
 
@@ -206,7 +209,9 @@ Registers = dict[str, int]
 
 
 def _number(text: str, registers: Registers) -> int:
-    return registers[text[1:]] if text.startswith("$") else int(text)
+    """``1``, ``$r`` or ``$r+1``."""
+    register, _, more = text.partition("+")
+    return registers[register[1:]] + int(more or 0) if text.startswith("$") else int(text)
 
 
 async def _put(p: Litmus, core: Core, s: Statement, registers: Registers) -> None:
@@ -236,7 +241,10 @@ async def _get(p: Litmus, core: Core, s: Statement, _: Registers) -> Any:
 
 
 async def _ld(p: Litmus, core: Core, s: Statement, _: Registers) -> Any:
-    return await core.load(p.slot(s.operands.split("=")[1]), cached=s.word == "cld")
+    names = s.operands.split("=")[1].split(",")
+    fields = [variables_of(p.places)[name].field for name in names]
+    slot = p.slot(names[0]) if len(names) == 1 else p.block(names[0]).field(*fields)
+    return await core.load(slot, cached=s.word == "cld")
 
 
 async def _cst(p: Litmus, core: Core, s: Statement, registers: Registers) -> None:

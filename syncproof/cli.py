@@ -1,0 +1,280 @@
+"""The command line: what can be asked, and the exit codes. What is done is in ``commands``.
+
+Commands import what they need when they run: ``--help`` answers without a solver.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import platform
+import shlex
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn, TypeVar
+
+import click
+
+PROVED, BAD_INPUT, BROKEN, INTERRUPTED, TERMINATED = 0, 2, 4, 130, 143
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class _Commands(click.Group):
+    """Commands and protocols share one namespace: what is no command is checked."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args and args[0] not in self.commands and args[0] not in ("--help", "--version"):
+            ctx.obj = tuple(self.commands)
+            args = ["check", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=_Commands, options_metavar="", subcommand_metavar="COMMAND|PROTOCOL [OPTIONS]")
+@click.version_option(package_name="syncproof", prog_name="check-protocol")
+def cli() -> None:
+    """Prove or break the synchronization of accelerator communication kernels.
+
+    \b
+      check-protocol sp --ranks 8             a protocol that ships with us
+      check-protocol my_kernel.py             your own, in a Python file
+      check-protocol list                     what there is
+
+    Exit codes: 0 proved, 1 violated, 2 bad input, 3 not decided within the budget, 4 an error of
+    ours, 130 and 143 interrupted.
+    """
+
+
+def _options(*options: Callable[[F], F]) -> Callable[[F], F]:
+    def decorate(command: F) -> F:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+_INSTANCE = _options(
+    click.option("--ranks", default=2, show_default=True, help="Ranks (NPU dies, GPUs)."),
+    click.option("--tokens", default=1, show_default=True, help="Tokens per rank and round."),
+    click.option("--rounds", default=3, show_default=True, help="Rounds."),
+    click.option("--experts", default=0, help="Experts in all.  [default: one per rank]"),
+    click.option("--topk", default=0, help="Experts per token.  [default: all]"),
+    click.option(
+        "--routing",
+        default="",
+        metavar="all|balanced|FILE.yaml",
+        help="Tokens per source, expert and round.  [default: all up to 2 ranks, else balanced]",
+    ),
+    click.option(
+        "--fabric",
+        default="cm384",
+        show_default=True,
+        metavar="NAME|FILE.yaml[,KEY=VALUE...]",
+        help="What the interconnect guarantees.",
+    ),
+    click.option(
+        "--set", "settings", multiple=True, metavar="NAME=VALUE", help="A variant of the protocol."
+    ),
+    click.option(
+        "--drop", "dropped", multiple=True, metavar="NAME", help="Do without an assumption."
+    ),
+)
+
+_SEARCH = _options(
+    click.option(
+        "--property",
+        "properties",
+        multiple=True,
+        metavar="NAME",
+        help="Ask for this property only; may be repeated.",
+    ),
+    click.option("--mutant", default="", metavar="NAME", help="Leave one operation out (see show)."),
+    click.option(
+        "--engine",
+        default="auto",
+        show_default=True,
+        metavar="auto|reference|reduced|all",
+        help="What answers; all compares every engine.",
+    ),
+    click.option("--full", is_flag=True, help="No reduction: every interleaving."),
+    click.option(
+        "--memory", default="", metavar="SIZE", help="Such as 4G.  [default: 3/4 of what there is]"
+    ),
+    click.option("--budget-states", type=click.IntRange(min=1), metavar="N", help="States at most."),
+    click.option(
+        "--budget-seconds",
+        type=click.FloatRange(min=0, min_open=True),
+        metavar="S",
+        help="Seconds at most.",
+    ),
+)
+
+_OUTPUT = _options(
+    click.option("--json", "json_file", default="", metavar="FILE", help="The verdict; - is stdout."),
+    click.option("--trace", default="", metavar="FILE", help="The violating run, for show and replay."),
+    click.option("-q", "--quiet", is_flag=True, help="One line."),
+    click.option("-v", "--verbose", is_flag=True, help="All steps, all changes, all fabric keys."),
+    click.option("--timings", is_flag=True, help="Say how long it took, in files too."),
+)
+
+
+@cli.command()
+@click.argument("protocol", metavar="NAME|FILE.py[:CLASS]")
+@_INSTANCE
+@_SEARCH
+@_OUTPUT
+@click.pass_context
+def check(
+    ctx: click.Context,
+    full: bool,
+    engine: str,
+    json_file: str,
+    trace: str,
+    quiet: bool,
+    verbose: bool,
+    timings: bool,
+    budget_states: int | None,
+    budget_seconds: float | None,
+    **asked: Any,
+) -> int:
+    """Check a protocol, as does NAME alone."""
+    from syncproof.commands.check import Output, run
+    from syncproof.engines import engine_asked
+    from syncproof.request import Request
+
+    request = Request(
+        **asked,
+        engine=engine_asked(engine, full),
+        budget_states=budget_states or 0,
+        budget_seconds=budget_seconds or 0.0,
+    )
+    return run(request, Output(json_file, trace, quiet, verbose, timings), ctx.obj or ())
+
+
+@cli.command("list")
+@click.option("--long", "is_long", is_flag=True, help="With settings, assumptions and roles.")
+def list_protocols(is_long: bool) -> int:
+    """List the protocols that can be checked by name."""
+    from syncproof.commands.listing import run
+
+    return run(is_long)
+
+
+@cli.command()
+@click.argument("protocol", metavar="NAME|FILE.py[:CLASS]|TRACE.json")
+@_INSTANCE
+@click.option("-v", "--verbose", is_flag=True, help="All steps of a trace, and all changes.")
+def show(verbose: bool, **asked: Any) -> int:
+    """Show what a protocol is made of, or a recorded trace.
+
+    Settings, assumptions, roles, memory and mutants of a protocol. A trace or verdict file is shown
+    without importing the protocol that it is of.
+    """
+    from syncproof.commands.show import run
+    from syncproof.request import Request
+
+    return run(Request(**asked), verbose)
+
+
+@cli.command()
+@click.argument("trace", metavar="TRACE.json")
+def replay(trace: str) -> int:
+    """Walk a trace through its protocol as it is now.
+
+    The protocol is imported. Exit code 1 if the property is broken as it was, 0 if it is not.
+    """
+    from syncproof.commands.replay import run
+
+    return run(trace)
+
+
+@cli.command()
+@click.argument("file", metavar="FILE.py")
+def init(file: str) -> int:
+    """Write a commented protocol to start from."""
+    from syncproof.commands.init import run
+
+    return run(file)
+
+
+@cli.command()
+def doctor() -> int:
+    """List the programs and packages that are here."""
+    from syncproof.commands.doctor import run
+
+    return run()
+
+
+# From here on: what every command has in common
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM; handled like Ctrl-C but for the exit code."""
+
+
+def main() -> NoReturn:
+    """The program: run the command that was typed and exit with its code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line; gives the exit code, with every error told on standard error."""
+    from syncproof.models.errors import UserError
+
+    received: list[int] = []
+
+    def terminate(number: int, frame: object) -> NoReturn:
+        received.append(number)
+        raise Terminated
+
+    before = signal.signal(signal.SIGTERM, terminate)
+    try:
+        code = _finish(cli.main(list(arguments), "check-protocol", standalone_mode=False))
+    except (UserError, click.ClickException) as error:
+        text = error.format_message() if isinstance(error, click.ClickException) else str(error)
+        _tell(" ".join(text.split()))
+        code = BAD_INPUT
+    except (KeyboardInterrupt, click.Abort):
+        _tell("interrupted before anything was covered")
+        code = INTERRUPTED
+    except BrokenPipeError:
+        code = _without_reader()
+    except Exception:
+        traceback.print_exc()
+        _tell(f"an error of syncproof, not of your protocol; please report the lines above and: "
+              f"{shlex.join(['check-protocol', *arguments])} ({_versions()})")
+        code = BROKEN
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    return TERMINATED if received and code == INTERRUPTED else code
+
+
+def _finish(code: object) -> int:
+    sys.stdout.flush()
+    return code if isinstance(code, int) else PROVED
+
+
+def _tell(text: str) -> None:
+    print(f"check-protocol: {text}", file=sys.stderr)
+
+
+def _without_reader() -> int:
+    """Nobody reads the output any more: say nothing else, not even at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return 128 + signal.SIGPIPE
+
+
+def _versions() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        ours = version("syncproof")
+    except PackageNotFoundError:
+        ours = "not installed"
+    return f"syncproof {ours}, Python {platform.python_version()}, {platform.platform()}"
