@@ -89,11 +89,20 @@ class Profile:
     @property
     def finest_atomicity(self) -> int:
         """The bytes of the smallest atom that any hop class stores or loads."""
-        classes = [self, *(replace(self, hops={}, **keys) for keys in self.hops.values())]
         return min(
             min(each.store_atomicity, each.load_atomicity or each.store_atomicity)
-            for each in classes
+            for each in self._classes()
         )
+
+    @property
+    def kinds_order(self) -> Literal["any", "ascending"]:
+        """The order by which atoms of one kind are told apart: ascending if any hop class has it,
+        for then an atom before and one after the flag behave differently."""
+        ascending = any(each.in_block_order == "ascending" for each in self._classes())
+        return "ascending" if ascending else "any"
+
+    def _classes(self) -> list[Profile]:
+        return [self, *(replace(self, hops={}, **keys) for keys in self.hops.values())]
 
     def changed(self, settings: Mapping[str, Any]) -> Profile:
         """The same profile with some keys changed."""

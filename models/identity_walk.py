@@ -54,7 +54,6 @@ ATOMS = (bool, int, float, str, bytes, type(None), type(Ellipsis), complex)
 LEAVES: tuple[type, ...] = (
     *ATOMS,
     range,
-    slice,
     CodeType,
     MethodDescriptorType,
     WrapperDescriptorType,
@@ -122,7 +121,7 @@ def scan(code: CodeType) -> Scan:
                 stored.add(each.argval)
             elif name in ("IMPORT_NAME", "IMPORT_FROM"):
                 problem = f"{code.co_qualname} imports while it runs"
-    bad = sorted((attributes & REFLECTIVE) | (stored & {"__dict__", "__class__", "__code__"}))
+    bad = sorted((attributes & REFLECTIVE) | (stored & {"__dict__", "__class__", "__code__", "__bases__"}))
     if bad:
         problem = f"{code.co_qualname} uses {bad[0]}"
     return Scan(tuple(read), frozenset(attributes), frozenset(stored), tuple(compared), problem)
@@ -219,6 +218,7 @@ class Environment:
         self._attributes: set[str] = set()
         self._stored: set[str] = set()
         self._codes: set[tuple[int, int]] = set()
+        self._bare: set[int] = set()  # globals of which only some names are watched
         self._dynamic = False
         self._shapes: dict[tuple[int, ...], int] = {}
         for each in singletons():
@@ -263,13 +263,17 @@ class Environment:
 
     # What belongs to it
 
+    def knows(self, code: CodeType, space: dict[str, Any]) -> bool:
+        """Whether the code and what it names stand for themselves already."""
+        return (id(code), id(space)) in self._codes
+
     def adopt(self, *objects: object) -> None:
         """Let these objects, and all that they reach, stand for themselves."""
         self._grow(lambda: self._reach(objects))
 
     def adopt_code(self, code: CodeType, space: dict[str, Any]) -> None:
         """Let a code object, its constants and the globals that it names stand for themselves."""
-        if (id(code), id(space)) not in self._codes:
+        if not self.knows(code, space):
             self._grow(lambda: self._reach_code(code, space))
 
     def shape(self, inside: dict[str, object]) -> int:
@@ -304,8 +308,9 @@ class Environment:
         waiting = list(objects)
         while waiting:
             each = waiting.pop()
-            if id(each) in self.positions:
+            if id(each) in self.positions and id(each) not in self._bare:
                 continue
+            self._bare.discard(id(each))
             self._place(each)
             waiting.extend(self._inside(each))
 
@@ -328,6 +333,8 @@ class Environment:
             return ()
         if isinstance(each, tuple | frozenset) and kind in (tuple, frozenset):
             return tuple(each)
+        if isinstance(each, slice):
+            return (each.start, each.stop, each.step)
         if kind is list:
             self._watch(each)
             return tuple(each)  # type: ignore[arg-type]
@@ -387,8 +394,7 @@ class Environment:
             return ()
         _ = each.__dict__, each.__annotations__  # made on first use: not a change
         self._watch(each)
-        if not _generated(each):
-            self._reach_code(each.__code__, space)
+        self._reach_code(each.__code__, space, _generated(each))
         self._stores.append(each.__dict__)
         self._name(each.__dict__, sorted(self._stored))
         return (
@@ -398,20 +404,26 @@ class Environment:
             *each.__dict__.values(),
         )
 
-    def _reach_code(self, code: CodeType, space: dict[str, Any]) -> None:
+    def _reach_code(
+        self, code: CodeType, space: dict[str, Any], generated: bool = False
+    ) -> None:
         if (id(code), id(space)) in self._codes:
             return
         self._codes.add((id(code), id(space)))
         self._place(code)
-        self._place(space)
+        if id(space) not in self.positions:
+            self._bare.add(id(space))
+            self._place(space)
         self._reach(each for each in code.co_consts if type(each) is not CodeType)
         if not trusted(space.get("__name__")):
-            self._reach_names(code, space)
+            if not generated:
+                self._check_instructions(code, space)
+            self._reach_names(scan(code), space)
         for each in code.co_consts:
             if type(each) is CodeType:
                 self._reach_code(each, space)
 
-    def _reach_names(self, code: CodeType, space: dict[str, Any]) -> None:
+    def _check_instructions(self, code: CodeType, space: dict[str, Any]) -> None:
         found = scan(code)
         if found.problem:
             raise Refused(found.problem)
@@ -421,8 +433,12 @@ class Environment:
                 raise Refused("getattr beside a module object: which of its names is not known")
         for line, path in found.compared:
             self._check_compared(code, line, path, space)
-        self._more_attributes(found)
+
+    def _reach_names(self, found: Scan, space: dict[str, Any]) -> None:
         names = vars(builtins)
+        if space.get("__builtins__", names) not in (builtins, names):
+            raise Refused("the built-in names were replaced")
+        self._more_attributes(found)
         self._name(space, found.read)
         self._name(names, [name for name in found.read if name not in space])
         self._reach(

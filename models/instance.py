@@ -77,7 +77,7 @@ class Instance:
         return Layout(
             list(protocol.regions.values()),
             self.profile.finest_atomicity,
-            self.profile.in_block_order,
+            self.profile.kinds_order,
             self.whole_atoms,
         )
 

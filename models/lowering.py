@@ -103,17 +103,21 @@ class Lowering:
         return (Action(ActionKind.SYNC, group=operation.group, members=operation.members),)
 
     def _fence(self, operation: Operation, rank: int) -> tuple[Action, ...]:
+        """A fence gives towards each target what the profile of that hop says.
+
+        Where some hops drain and others only order, it orders: weaker, and so on the safe side.
+        """
         target = -1 if operation.target is None else operation.target
-        profile = self.profile if target < 0 else self.profile.between(rank, target)
-        if profile.fence == "drains":
+        owners = {owner for region in self.layout.regions for owner in region.owners()}
+        targets = sorted(owners) if target < 0 else [target]
+        profiles = [self.profile.between(rank, each) for each in targets]
+        if all(each.fence == "drains" for each in profiles):
             return (Action(ActionKind.QUIET, target=target),)
-        if profile.fence == "none":
-            return (Action(ActionKind.FENCE, target=target),)
-        targets = [target]
-        if target < 0 and profile.fence_scope == "target":
-            targets = sorted({owner for region in self.layout.regions for owner in region.owners()})
-        packets = tuple(fence(each) for each in targets)
-        return (Action(ActionKind.FENCE, packets=packets, profiles=(profile,) * len(packets)),)
+        if all(each.fence != "none" and each.fence_scope == "all" for each in profiles):
+            return (Action(ActionKind.FENCE, packets=(fence(target),), profiles=(self.profile,)),)
+        pairs = [(t, p) for t, p in zip(targets, profiles, strict=True) if p.fence != "none"]
+        packets, used = tuple(fence(t) for t, _ in pairs), tuple(p for _, p in pairs)
+        return (Action(ActionKind.FENCE, packets=packets, profiles=used),)
 
     def _immediate(self, slot: Slot) -> bool:
         return self.profile.immediate or slot.region.on_chip

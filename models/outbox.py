@@ -35,7 +35,8 @@ class Packet(NamedTuple):
 
 
 class Element(NamedTuple):
-    """A packet, and the positions of those that must land (or be read) before it does."""
+    """A packet, and the positions of those that must land before it does (a get: before its
+    source is read), and of those whose source must be read before its own is."""
 
     packet: Packet
     after: tuple[int, ...]
@@ -60,16 +61,19 @@ def must_precede(early: Packet, late: Packet, profile: Profile) -> bool:
         return False
     if profile.same_address_order and shares_a_cell(early, late):
         return True
-    if early.own_put and late.own_put and not late.is_get:
-        if late.is_signal:
-            return True
-        if profile.in_block_order == "ascending":
-            return early.place < late.place
-    if late.is_signal and profile.signal == "prior":
-        return same_target and early.queue == late.queue
+    if early.own_put and late.own_put:
+        return late.is_signal or within_block(early, late, profile)
+    if late.is_signal and profile.signal == "prior" and same_target and early.queue == late.queue:
+        return True
     if profile.ordering == "per_pair":
         return same_target
     return profile.ordering == "per_queue" and same_target and early.queue == late.queue
+
+
+def within_block(early: Packet, late: Packet, profile: Profile) -> bool:
+    """Whether an atom of a put must come before another atom of the same put: no order between
+    puts says anything about the atoms of one."""
+    return profile.in_block_order == "ascending" and early.place < late.place
 
 
 def shares_a_cell(early: Packet, late: Packet) -> bool:
@@ -108,19 +112,22 @@ def _settled(packet: Packet) -> Packet:
 def _element(
     elements: Sequence[Element], late: Packet, before: list[int], profile: Profile
 ) -> Element:
-    if not late.reads:
+    if not late.reads or late.is_get:
         return Element(late, tuple(before), ())
-    if late.is_get:
-        return Element(late, (), tuple(before))
-    same_queue = [
+    earlier = [
         i
         for i, each in enumerate(elements)
-        if each.packet.reads
-        and not each.packet.is_get
-        and profile.ordering != "none"
-        and (each.packet.target, each.packet.queue) == (late.target, late.queue)
+        if each.packet.reads and not each.packet.is_get and reads_first(each.packet, late, profile)
     ]
-    return Element(late, tuple(before), tuple(same_queue))
+    return Element(late, tuple(before), tuple(earlier))
+
+
+def reads_first(early: Packet, late: Packet, profile: Profile) -> bool:
+    """Whether the source of the copy ``early`` must be read before that of ``late``."""
+    if early.own_put:
+        return within_block(early, late, profile)
+    same_queue = (early.target, early.queue) == (late.target, late.queue)
+    return profile.ordering != "none" and same_queue
 
 
 def overfull(elements: Sequence[Element], late: Packet, most: int) -> bool:
@@ -165,7 +172,8 @@ def can_land(element: Element) -> bool:
 
 def can_be_read(element: Element) -> bool:
     """Whether the fabric may read the source of a copy now."""
-    return bool(element.packet.reads) and not element.read_after
+    held_back = element.after if element.packet.is_get else element.read_after
+    return bool(element.packet.reads) and not held_back
 
 
 def landed(outbox: Outbox, position: int) -> Outbox:

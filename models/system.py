@@ -127,7 +127,7 @@ class System:
         self.processes = len(self.automata)
         count = len(self.cells)
         self.first_cell = self.processes
-        self.first_twin = count if features.twins else 0
+        self.first_twin = count * (1 + features.locks) if features.twins else 0
         total = count * (1 + features.twins + features.locks)
         self.first_outbox = self.first_cell + total
         boxes_count = self.processes + features.twins
@@ -139,6 +139,9 @@ class System:
         self.caches, self.views, self.ghosts = Interned(()), Interned(()), Interned(())
         self.polled: set[int] = set()
         profile = self.automata[0].profile
+        self._twin_profile = replace(
+            profile, ordering="none", same_address_order=True, hops={}
+        )
         self._ambiguous = features.views or not profile.same_address_order
         self._lines = tuple(lines)
         self._line_of = {cell: i for i, line in enumerate(lines) for cell in line}
@@ -167,8 +170,8 @@ class System:
         zero = self.values.number(0)
         state = [each.first.number for each in self.automata]
         state += self._start
-        state += self._start if self.features.twins else []
         state += [zero] * len(self.cells) if self.features.locks else []
+        state += self._start if self.features.twins else []
         state += [0] * (self.width - len(state))
         return tuple(state)
 
@@ -335,11 +338,16 @@ class System:
             yield self._along(list(state), process, number, edge)
 
     def _held_back(self, state: State, process: int, action: Action) -> bool:
-        """Whether an earlier put of the process must land before this get or atomic."""
+        """Whether an earlier put of the process must land before this get or atomic.
+
+        A fence orders the atomic and not the get (OpenSHMEM, shmem_fence).
+        """
         profile = self.automata[process].profile_to(action.target)
+        is_get = action.kind is ActionKind.READ
         probe = boxes.Packet(
             tuple((cell, -1, boxes.SET) for cell in action.cells),
-            (), action.target, action.queue, False, 0, False, False, False,
+            action.cells if is_get else (),
+            action.target, action.queue, False, 0, False, is_get, False,
         )
         return any(
             boxes.must_precede(each.packet, probe, profile)
@@ -401,7 +409,8 @@ class System:
                 yield Transition(Step(kind, owner, what), tuple(work))
             elif boxes.can_be_read(each):
                 work = list(state)
-                values = [self.value(state, cell) for cell in each.packet.reads]
+                rank = self.automata[owner].process.rank
+                values = [self._seen(state, rank, cell) for cell in each.packet.reads]
                 work[self.first_outbox + owner] = self.outboxes.number(
                     boxes.source_read(outbox, position, values)
                 )
@@ -430,7 +439,7 @@ class System:
             before: Outbox = self.outboxes.known[work[at]]  # type: ignore[assignment]
             twin = ((self.first_twin + cell, value, boxes.SET),)
             packet = boxes.Packet(twin, (), 0, 0, False, 0, False, False, False)
-            after = boxes.issue(before, [packet], [self.automata[0].profile])
+            after = boxes.issue(before, [packet], [self._twin_profile])
             if after is None:
                 raise Overfull
             work[at] = self.outboxes.number(after)
@@ -444,10 +453,7 @@ class System:
         base = self.first_cell
         if self.features.twins:
             rank = self.automata[process].process.rank
-            yield tuple(
-                state[base + (cell if self.cells[cell].slot.rank == rank else self.first_twin + cell)]
-                for cell in cells
-            ), None
+            yield tuple(self._seen(state, rank, cell) for cell in cells), None
             return
         current = tuple(state[base + cell] for cell in cells)
         yield current, self._view_after(state, process, cells, None)
@@ -456,6 +462,11 @@ class System:
                 merged = dict(zip(cells, current, strict=True)) | old
                 view = self._view_after(state, process, cells, (atom, index))
                 yield tuple(merged[cell] for cell in cells), view
+
+    def _seen(self, state: State, rank: int, cell: int) -> int:
+        """What a rank sees in a cell: under quiet=target only its owner sees it at once."""
+        here = not self.features.twins or self.cells[cell].slot.rank == rank
+        return self.value(state, cell if here else self.first_twin + cell)
 
     def _view(self, state: Sequence[int], process: int) -> dict[tuple[int, int], tuple[tuple[int, ...], ...]]:
         found: tuple[tuple[tuple[int, int], tuple[tuple[int, ...], ...]], ...] = (

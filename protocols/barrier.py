@@ -142,19 +142,29 @@ class Barrier(Protocol):
             await core.wait_until(self.slot[core.rank][peer, turn], lambda flag: flag == bit)
 
     async def by_sentinel(self, core: Core, round: int) -> None:
-        """F6: data that is never the sentinel; the slots of the last round are filled again."""
+        """F6: data that is never the sentinel; the slots of the last round are filled again.
+
+        With three slots any time before the next round will do; with two it is the next round's
+        slot, so it must be filled before this rank lets anybody go there.
+        """
         slots = self._slots
         turn, last = round % slots, (round - 1) % slots
+        if slots == 2:
+            await self.refill(core, round, last)
         for peer in core.destinations():
             await core.put(self.slot[peer][core.rank, turn], round)
             self._enter(core, round)
+        if slots == 3:
+            await self.refill(core, round, last)
+        for peer in core.sources():
+            await core.wait_until(self.slot[core.rank][peer, turn], lambda data: data != SENTINEL)
+
+    async def refill(self, core: Core, round: int, last: int) -> None:
+        """Put the sentinel back into the slots of the last round, and have it there."""
         if round:
             for peer in core.sources():
                 await core.put(self.slot[core.rank][peer, last], SENTINEL)
-            # Filled before this rank can enter the next round, and so before the slot is used.
             await core.quiet()
-        for peer in core.sources():
-            await core.wait_until(self.slot[core.rank][peer, turn], lambda data: data != SENTINEL)
 
     async def by_two_words(self, core: Core, round: int) -> None:
         """F4: a word that goes from 0 to N and back, in turn with a second one."""

@@ -174,16 +174,21 @@ class _Drawing:
         before = self.lanes.row("", last, self.marks.failure, "bold red", False)
         if last is None:
             before = self.lanes.blank()
-        yield from self._below(before, Text(printable(trace.message), style="bold red"))
+        text = f"{trace.property}: {trace.message}"
+        yield from self._below(before, Text(printable(text), style="bold red"))
         if trace.missing_edge and trace.missing_edge != trace.message:
             yield from self._more(Text(printable(trace.missing_edge), style="red"))
 
     def _more(self, text: Text) -> Iterator[Text]:
-        lines = text.wrap(self.console, max(self.room - 2, 1))
-        for each in lines:
-            yield self.lanes.blank().append("  ").append_text(each)
+        for each in text.wrap(self.console, max(self.room - 2, 1)):
+            yield self.lanes.blank().append("  ").append_text(_trimmed(each))
 
     def _below(self, before: Text, text: Text) -> Iterator[Text]:
-        lines = text.wrap(self.console, max(self.room, 1))
-        for i, each in enumerate(lines or [Text()]):
-            yield (before if i == 0 else self.lanes.blank()).append_text(each)
+        for each in text.wrap(self.console, max(self.room, 1)) or [Text()]:
+            yield before.append_text(_trimmed(each))
+            before = self.lanes.blank()
+
+
+def _trimmed(text: Text) -> Text:
+    text.rstrip()
+    return text

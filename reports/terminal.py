@@ -1,4 +1,4 @@
-"""Verdicts and traces on a terminal: what is so, what it is an answer to, and how it comes about."""
+"""Verdicts and traces on a terminal: what is so, of what, and the run that shows it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from syncproof.models.verdict import Answer, PropertyVerdict, Question, Trace, V
 from syncproof.reports.columns import print_columns
 from syncproof.reports.swimlanes import draw
 from syncproof.reports.text import many, printable
-from syncproof.reports.waitfor import wait_for_table
+from syncproof.reports.waitfor import wait_for_rows
 
 STYLES = {
     Answer.PROVED: "bold green",
@@ -148,7 +148,9 @@ def search_text(verdict: Verdict) -> str:
         Answer.UNDECIDED: "not all runs covered",
         Answer.BROKEN: "",
     }[verdict.answer]
-    counts = f"{verdict.states:,} states, {verdict.transitions:,} transitions, depth {verdict.depth}"
+    counts = (
+        f"{verdict.states:,} states, {verdict.transitions:,} transitions, depth {verdict.depth}"
+    )
     return f"{', '.join(each for each in (counts, extent) if each)} (engine {verdict.engine})"
 
 
@@ -202,7 +204,7 @@ def print_trace(
         console.print(line, no_wrap=True, overflow="ignore", crop=False)
     if trace.waiting:
         console.print()
-        console.print(wait_for_table(trace.waiting))
+        print_columns(console, wait_for_rows(trace.waiting))
 
 
 def trace_scope(trace: Trace) -> list[tuple[str, str]]:

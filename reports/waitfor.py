@@ -2,37 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from rich import box
-from rich.table import Table
 from rich.text import Text
 
 from syncproof.models.verdict import Waiting
 from syncproof.reports.text import printable, source_text
 
 
-def wait_for_table(waiting: Sequence[Waiting]) -> Table:
-    """The wait-for table: a row for each blocked process."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_lines=True)
-    table.add_column("blocked", ratio=3)
-    table.add_column("waits for", ratio=3)
-    table.add_column("sees", ratio=2)
-    table.add_column("who could help, and why not", ratio=4)
+def wait_for_rows(waiting: Sequence[Waiting]) -> Iterator[tuple[Text, Text, str]]:
+    """The wait-for table: for each blocked process its name once, then what there is to say."""
     for each in waiting:
-        table.add_row(_who(each), Text(printable(each.operation)), Text(printable(each.sees)), _why(each))
-    return table
+        name = printable(each.process)
+        for label, text in _said_of(each):
+            yield Text(name, style="bold"), Text(label, style="dim"), printable(text)
+            name = ""
 
 
-def _who(waiting: Waiting) -> Text:
-    who = Text(printable(waiting.process), style="bold")
+def _said_of(waiting: Waiting) -> Iterator[tuple[str, str]]:
+    yield "is blocked in", waiting.operation
     if waiting.line is not None:
-        who.append("\n" + printable(source_text(waiting.line)), style="not bold dim")
+        yield "at", source_text(waiting.line)
         if waiting.line.at:
-            who.append("\n" + printable(f"kernel: {waiting.line.at}"), style="not bold dim")
-    return who
-
-
-def _why(waiting: Waiting) -> Text:
-    helpers = ", ".join(waiting.helpers) or "nobody"
-    return Text(printable(f"{helpers}: {waiting.reason}"))
+            yield "kernel", waiting.line.at
+    if waiting.sees:
+        yield "sees", waiting.sees
+    yield "could be helped by", ", ".join(waiting.helpers) or "nobody"
+    yield "but", waiting.reason

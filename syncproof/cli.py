@@ -91,7 +91,9 @@ _SEARCH = _options(
         metavar="NAME",
         help="Ask for this property only; may be repeated.",
     ),
-    click.option("--mutant", default="", metavar="NAME", help="Leave one operation out (see show)."),
+    click.option(
+        "--mutant", default="", metavar="NAME", help="Leave one operation out (see show)."
+    ),
     click.option(
         "--engine",
         default="auto",
@@ -103,7 +105,9 @@ _SEARCH = _options(
     click.option(
         "--memory", default="", metavar="SIZE", help="Such as 4G.  [default: 3/4 of what there is]"
     ),
-    click.option("--budget-states", type=click.IntRange(min=1), metavar="N", help="States at most."),
+    click.option(
+        "--budget-states", type=click.IntRange(min=1), metavar="N", help="States at most."
+    ),
     click.option(
         "--budget-seconds",
         type=click.FloatRange(min=0, min_open=True),
@@ -113,8 +117,12 @@ _SEARCH = _options(
 )
 
 _OUTPUT = _options(
-    click.option("--json", "json_file", default="", metavar="FILE", help="The verdict; - is stdout."),
-    click.option("--trace", default="", metavar="FILE", help="The violating run, for show and replay."),
+    click.option(
+        "--json", "json_file", default="", metavar="FILE", help="The verdict; - is stdout."
+    ),
+    click.option(
+        "--trace", default="", metavar="FILE", help="The violating run, for show and replay."
+    ),
     click.option("-q", "--quiet", is_flag=True, help="One line."),
     click.option("-v", "--verbose", is_flag=True, help="All steps, all changes, all fabric keys."),
     click.option("--timings", is_flag=True, help="Say how long it took, in files too."),
@@ -129,6 +137,7 @@ _OUTPUT = _options(
 @click.pass_context
 def check(
     ctx: click.Context,
+    /,
     full: bool,
     engine: str,
     json_file: str,
@@ -247,8 +256,10 @@ def run(arguments: Sequence[str]) -> int:
         code = _without_reader()
     except Exception:
         traceback.print_exc()
-        _tell(f"an error of syncproof, not of your protocol; please report the lines above and: "
-              f"{shlex.join(['check-protocol', *arguments])} ({_versions()})")
+        _tell(
+            f"an error of syncproof, not of your protocol; please report the lines above and: "
+            f"{shlex.join(['check-protocol', *arguments])} ({_versions()})"
+        )
         code = BROKEN
     finally:
         signal.signal(signal.SIGTERM, before)

@@ -92,12 +92,12 @@ class Asked:
 def resolve(request: Request, subject: Subject) -> Asked:
     """The instance and question of a request; `UserError` for what does not fit the protocol."""
     bounds = Bounds(
-        request.ranks,
-        request.tokens,
-        request.rounds,
-        request.experts,
-        request.topk,
-        _routing(request.routing_asked),
+        ranks=request.ranks,
+        tokens=request.tokens,
+        rounds=request.rounds,
+        experts=request.experts,
+        topk=request.topk,
+        routing=_routing(request.routing_asked),
     )
     settings = settings_of(subject.kind, request.settings, request.dropped)
     instance = Instance(subject.kind, bounds, load_profile(request.fabric), settings)
@@ -145,11 +145,12 @@ def asked_again(question: Question, subject: Subject) -> Asked:
     given = question.bounds
     where = "the trace's question"
     try:
-        numbers = [int(given[k]) for k in ("ranks", "tokens", "rounds", "experts", "topk")]
+        numbers = {k: int(given[k]) for k in ("ranks", "tokens", "rounds", "experts", "topk")}
         routing = given["routing"]
     except (KeyError, TypeError, ValueError) as error:
         raise UserError(f"bounds without {error}", where=where) from None
-    bounds = Bounds(*numbers, routing if isinstance(routing, str) else routing_table(routing, where))
+    table = routing if isinstance(routing, str) else routing_table(routing, where)
+    bounds = Bounds(**numbers, routing=table)
     profile = Profile(**_profile_keys(question.fabric, where))
     known = subject.kind.parameters()
     settings = {**question.settings, **dict.fromkeys(question.dropped, False)}
@@ -218,7 +219,9 @@ def _routing(text: str) -> str | RoutingTable:
         return text
     path = Path(text)
     if path.suffix not in (".yaml", ".yml"):
-        raise UserError(f"routing {text!r}", where="--routing", expected="all, balanced or FILE.yaml")
+        raise UserError(
+            f"routing {text!r}", where="--routing", expected="all, balanced or FILE.yaml"
+        )
     try:
         content = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -231,11 +234,10 @@ def _routing(text: str) -> str | RoutingTable:
 def routing_table(data: object, where: str) -> RoutingTable:
     """The table that nested lists hold: ``[round][source][expert]``, a number of tokens each."""
     expected = "a list of rounds, each a list of sources, each a list of tokens per expert"
-    table = tuple(
+    return tuple(
         tuple(tuple(_count(n, where) for n in _list(row, where, expected)) for row in sources)
         for sources in (_list(each, where, expected) for each in _list(data, where, expected))
     )
-    return table
 
 
 def _list(data: object, where: str, expected: str) -> list[Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from enum import IntEnum
 from itertools import product
 from math import prod
 from typing import NamedTuple
@@ -38,6 +39,15 @@ class PacketAgent(NamedTuple):
 
 
 Agent = ProcessAgent | PacketAgent
+
+
+class Fenced(IntEnum):
+    """What keeps a put that is issued later behind the frozen puts: a fence for every target, one
+    for each of theirs (it holds back only what goes to the same target), or none."""
+
+    NOT = 0
+    BY_TARGET = 1
+    FROM_ALL = 2
 
 
 class GiveUp(Exception):
@@ -84,12 +94,12 @@ class Outlook:
         self.system, self.state, self.frozen = system, state, frozen
         self.values: dict[int, set[int]] = {}
         self.writers: dict[int, list[Agent]] = {}
-        self._readers: dict[int, list[tuple[int, Node, bool]]] = {}
+        self._readers: dict[int, list[tuple[int, Node, Fenced]]] = {}
         self._adders: dict[int, list[tuple[int, Agent]]] = {}
         self._copies: dict[int, list[tuple[int, Agent]]] = {}
-        self._visited: dict[tuple[int, int], bool] = {}
-        self._arrived: dict[tuple[str, int], list[tuple[Node, int, bool]]] = {}
-        self._work: list[tuple[int, Node, bool]] = []
+        self._visited: dict[tuple[int, int], Fenced] = {}
+        self._arrived: dict[tuple[str, int], list[tuple[Node, int, Fenced]]] = {}
+        self._work: list[tuple[int, Node, Fenced]] = []
         self._held = {
             owner: [
                 system.outbox(state, owner)[a.position]
@@ -148,7 +158,7 @@ class Outlook:
                     self._pending(owner)
             for process in range(system.processes):
                 if ProcessAgent(process) not in self.frozen:
-                    self._visit(process, system.node(state, process), False)
+                    self._visit(process, system.node(state, process), Fenced.NOT)
             while self._work:
                 self._go_on(*self._work.pop())
         except _Found as found:
@@ -214,22 +224,22 @@ class Outlook:
         if cell in self._members.waited:
             self._check_waits(cell, agent)
 
-    def _visit(self, process: int, node: Node, fenced: bool) -> None:
-        """Reach a node; ``fenced`` only if on all paths a fence came behind the frozen puts."""
+    def _visit(self, process: int, node: Node, fenced: Fenced) -> None:
+        """Reach a node; ``fenced`` as far as on all paths a fence came behind the frozen puts."""
         key = (process, node.number)
         before = self._visited.get(key)
-        if before is None or (before and not fenced):
+        if before is None or before > fenced:
             if len(self._visited) > MOST_NODES:
                 raise GiveUp
             self._visited[key] = fenced
             self._work.append((process, node, fenced))
 
-    def _go_on(self, process: int, node: Node, fenced: bool) -> None:
+    def _go_on(self, process: int, node: Node, fenced: Fenced) -> None:
         fenced = self._visited.get((process, node.number), fenced)
         for number, action in enumerate(node.actions):
             self._act(process, node, number, action, fenced)
 
-    def _act(self, process: int, node: Node, number: int, action: Action, fenced: bool) -> None:
+    def _act(self, process: int, node: Node, number: int, action: Action, fenced: Fenced) -> None:
         agent = ProcessAgent(process)
         kind = action.kind
         if kind in (ActionKind.READ, ActionKind.UPDATE):
@@ -245,10 +255,10 @@ class Outlook:
         elif kind is ActionKind.WRITE:
             self._stored(action.writes, agent)
         elif kind is ActionKind.FENCE and action.packets:
-            fenced = fenced or self._covers_held(process, action)
+            fenced = max(fenced, self._fenced(process, action))
         self._take(process, self.system.automata[process].edge(node, number, ()), fenced)
 
-    def _take(self, process: int, edge: Edge | None, fenced: bool) -> None:
+    def _take(self, process: int, edge: Edge | None, fenced: Fenced) -> None:
         if edge is None:
             return
         agent = ProcessAgent(process)
@@ -264,26 +274,31 @@ class Outlook:
             return False
         return any(action.target < 0 or e.packet.target in (action.target, -1) for e in held)
 
-    def _covers_held(self, process: int, action: Action) -> bool:
+    def _fenced(self, process: int, action: Action) -> Fenced:
+        """What a fence that is issued here puts between the frozen puts and later ones."""
         targets = {packet.target for packet in action.packets}
-        held = self._held.get(process)
-        return bool(held) and all(-1 in targets or e.packet.target in targets for e in held or ())
-
-    def _issue(self, process: int, action: Action, fenced: bool, agent: Agent) -> None:
         held = self._held.get(process, ())
+        if not held:
+            return Fenced.NOT
+        if -1 in targets:
+            return Fenced.FROM_ALL
+        covered = all(each.packet.target in targets for each in held)
+        return Fenced.BY_TARGET if covered else Fenced.NOT
+
+    def _issue(self, process: int, action: Action, fenced: Fenced, agent: Agent) -> None:
+        held = [each.packet for each in self._held.get(process, ()) if not each.packet.is_get]
         for packet, profile in zip(action.packets, action.profiles, strict=True):
             behind = not packet.is_get and not packet.reads and any(
-                not each.packet.is_get
-                and (fenced or boxes.must_precede(each.packet, packet, profile))
-                for each in held
+                fenced is Fenced.FROM_ALL
+                or (fenced is Fenced.BY_TARGET and early.target == packet.target)
+                or boxes.must_precede(early, packet, profile)
+                for early in held
             )
-            same_target = all(each.packet.target == packet.target for each in held)
-            if behind and (same_target or not fenced or profile.fence_scope == "all"):
-                continue
-            self._lands(packet, agent)
+            if not behind:
+                self._lands(packet, agent)
 
     def _read(
-        self, process: int, node: Node, number: int, action: Action, fenced: bool
+        self, process: int, node: Node, number: int, action: Action, fenced: Fenced
     ) -> None:
         for cell in action.cells:
             readers = self._readers.setdefault(cell, [])
@@ -314,7 +329,7 @@ class Outlook:
         return product(*sets)
 
     def _sync(
-        self, process: int, node: Node, number: int, action: Action, fenced: bool
+        self, process: int, node: Node, number: int, action: Action, fenced: Fenced
     ) -> None:
         here = self._arrived.setdefault((action.group, process), [])
         if (node, number, fenced) not in here:

@@ -56,8 +56,12 @@ PROGRAMS = (
     Program("C compiler", ("gcc", "cc"), ("--version",), "tests: compiles what SPIN generates"),
     Program("Java", ("java",), ("-version",), "tests: runs TLC"),
     Program("Apalache", ("apalache-mc",), ("version",), "symbolic checking of TLA+ modules"),
-    Program("Chromium", ("chromium", "chromium-browser", "google-chrome"), ("--version",),
-            "tests: shows the counterexample page"),
+    Program(
+        "Chromium",
+        ("chromium", "chromium-browser", "google-chrome"),
+        ("--version",),
+        "tests: shows the counterexample page",
+    ),
 )
 
 
@@ -114,8 +118,12 @@ def _program(program: Program) -> str:
         return ""
     try:
         result = subprocess.run(
-            [found, *program.arguments], capture_output=True, text=True, errors="replace",
-            stdin=subprocess.DEVNULL, timeout=SECONDS,
+            [found, *program.arguments],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            stdin=subprocess.DEVNULL,
+            timeout=SECONDS,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"{found} does not run: {type(error).__name__}"

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.padding import Padding
 from rich.text import Text
 
 from syncproof.checkers.explicit.mutating import find_mutants
@@ -19,7 +18,7 @@ from syncproof.models.memory import Region
 from syncproof.models.protocol import Assumption, Parameter, Protocol, Role
 from syncproof.models.verdict import Trace, Verdict, from_data
 from syncproof.registry import Subject, blaming, find
-from syncproof.reports.columns import print_columns
+from syncproof.reports.columns import Row, print_columns
 from syncproof.reports.files import read_json
 from syncproof.reports.terminal import (
     console_on,
@@ -86,8 +85,9 @@ def show_protocol(console: Console, request: Request) -> None:
     with blaming(subject):
         protocol = asked.instance.protocol()
     console.print(Text(request.protocol, style="bold").append(f"  {_origin(subject)}", "not bold"))
-    console.print()
-    console.print(Padding(Text(printable_lines(inspect.getdoc(kind) or "")), (0, 0, 0, 2)))
+    for paragraph in (inspect.getdoc(kind) or "").split("\n\n"):
+        console.print()
+        print_columns(console, [(printable(" ".join(paragraph.split())),)])
     known = kind.parameters()
     settings = [each for each in known.values() if not isinstance(each, Assumption)]
     _section(console, "settings (--set NAME=VALUE)", (_setting(protocol, p) for p in settings))
@@ -99,18 +99,13 @@ def show_protocol(console: Console, request: Request) -> None:
     _section(console, "mutants (--mutant NAME)", _mutants(asked.instance))
 
 
-def printable_lines(text: str) -> str:
-    """Printable text that keeps its lines."""
-    return "\n".join(printable(line) for line in text.splitlines())
-
-
 def _origin(subject: Subject) -> str:
     file = inspect.getsourcefile(subject.kind)
     return f"{subject.kind.__name__} in {Path(file).name if file else 'no file'}"
 
 
 def _section(console: Console, title: str, rows: Iterable[tuple[str, ...]]) -> None:
-    texts = [
+    texts: list[Row] = [
         (Text(printable(first), style="bold"), *(printable(each) for each in rest))
         for first, *rest in rows
     ]
@@ -144,10 +139,10 @@ def _assumptions(protocol: Protocol) -> Iterable[tuple[str, str]]:
     held = protocol.assumptions()
     for name, each in protocol.parameters().items():
         if isinstance(each, Assumption):
-            yield name, each.text if name in held else f"{each.text} (dropped)"
-    for name, text in held.items():
-        if "." in name:
-            yield name, text
+            is_made = bool(getattr(protocol, name))
+            why = "not made with these settings" if is_made else "dropped"
+            yield name, each.text if name in held else f"{each.text} ({why})"
+    yield from ((name, text) for name, text in held.items() if "." in name)
 
 
 def _role(protocol: Protocol, role: Role) -> tuple[str, str, str]:

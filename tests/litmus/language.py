@@ -9,7 +9,7 @@ named and placed on a rank (``T0`` alone is on rank 0, ``T1`` on rank 1). What i
 ``put x=1 sig f=1``             put with signal
 ``get r=x``, ``ld r=x``         read (remotely, behind earlier puts; or directly) into a register
 ``ld r,s=x,f``                  read several fields of one block in one load
-``wait x=1``                    wait until the variable has this value
+``wait x=1``, ``wait x>=1``     wait until the variable has this value, or at least it
 ``add x=1``, ``fadd r=x+1``     atomic add without and with an answer
 ``cst x=1``, ``cld r=x``        store and load through the write-back cache; ``dcci x`` cleans it
 ``fence``, ``quiet``            and ``fence 1`` for one target
@@ -254,8 +254,11 @@ async def _cst(p: Litmus, core: Core, s: Statement, registers: Registers) -> Non
 
 async def _wait(p: Litmus, core: Core, s: Statement, _: Registers) -> None:
     name, value = s.operands.split("=")
-    wanted = int(value)
-    await core.wait_until(p.slot(name), lambda found: found == wanted)
+    wanted, slot = int(value), p.slot(name.rstrip(">"))
+    if name.endswith(">"):
+        await core.wait_until(slot, lambda found: found >= wanted)
+    else:
+        await core.wait_until(slot, lambda found: found == wanted)
 
 
 async def _add(p: Litmus, core: Core, s: Statement, registers: Registers) -> None:

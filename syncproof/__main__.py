@@ -1,0 +1,5 @@
+"""``python -m syncproof`` is ``check-protocol``."""
+
+from syncproof.cli import main
+
+main()
