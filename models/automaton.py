@@ -54,7 +54,10 @@ class Process:
 
 @dataclass(eq=False)
 class Node:
-    """A suspended role (``run``), one that returned (``done``) or went wrong (``error``)."""
+    """A suspended role (``run``), one that returned (``done``) or went wrong (``error``).
+
+    ``sweep_first`` is where the sweep that it is in began, None in its first node and outside.
+    """
 
     number: int
     state: str
@@ -67,6 +70,7 @@ class Node:
     base: Node | None = None
     error: BaseException | None = None
     in_sweep: bool = False
+    sweep_first: Node | None = None
     edges: dict[tuple[int, tuple[int, ...]], Edge | None] = field(default_factory=dict)
 
 
@@ -216,8 +220,8 @@ class Automaton:
         self._said.clear()
         if not isinstance(operation, Operation) or not same(operation, node.operation):
             raise self._not_deterministic(node)
-        if live.sweep is not None and live.sweep.first is None:
-            live.sweep.first = node
+        if live.sweep is not None:
+            live.sweep.first = node.sweep_first or node
         return live
 
     def _not_deterministic(self, node: Node) -> UserError:
@@ -323,6 +327,7 @@ class Automaton:
             operation = frozen(operation)
             node = Node(len(self.nodes), "run", operation, place, (), ledger, history)
             node.in_sweep = live.sweep is not None
+            node.sweep_first = live.sweep.first if live.sweep is not None else None
             try:
                 node.actions = self._lowering.actions(operation, (), self.process.rank)
             except UserError as error:

@@ -202,10 +202,9 @@ class Core:
 
         A sweep that gave None leaves no trace, so it is treated as a wait and not as a loop.
         """
-        await Operation(Kind.SWEEP_BEGIN)
-        found = await sweep()
+        found: T | None = None
         while found is None:
-            await Operation(Kind.SWEEP_AGAIN)
+            await Operation(Kind.SWEEP_BEGIN)
             found = await sweep()
         await Operation(Kind.SWEEP_END)
         return found

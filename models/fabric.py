@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import cache
+from math import inf
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from syncproof.models.errors import UserError
@@ -36,7 +38,7 @@ class Profile:
     hops: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        hints = get_type_hints(Profile)
+        hints = _hints()
         for key in fields(self):
             check_value(self.name, key.name, getattr(self, key.name), hints[key.name])
         self._check_numbers()
@@ -48,7 +50,8 @@ class Profile:
             )
         for hop, delay in self.latency_ns.items():
             self._check_hop(hop)
-            if isinstance(delay, bool) or not isinstance(delay, int | float) or not delay >= 0:
+            number = isinstance(delay, int | float) and not isinstance(delay, bool)
+            if not number or not 0 <= delay < inf:
                 where = f"fabric {self.name}, latency_ns"
                 raise UserError(f"{hop} is {delay!r:.60}", where=where, expected="nanoseconds")
         for hop, keys in self.hops.items():
@@ -89,20 +92,11 @@ class Profile:
     @property
     def finest_atomicity(self) -> int:
         """The bytes of the smallest atom that any hop class stores or loads."""
+        classes = [self, *(replace(self, hops={}, **keys) for keys in self.hops.values())]
         return min(
             min(each.store_atomicity, each.load_atomicity or each.store_atomicity)
-            for each in self._classes()
+            for each in classes
         )
-
-    @property
-    def kinds_order(self) -> Literal["any", "ascending"]:
-        """The order by which atoms of one kind are told apart: ascending if any hop class has it,
-        for then an atom before and one after the flag behave differently."""
-        ascending = any(each.in_block_order == "ascending" for each in self._classes())
-        return "ascending" if ascending else "any"
-
-    def _classes(self) -> list[Profile]:
-        return [self, *(replace(self, hops={}, **keys) for keys in self.hops.values())]
 
     def changed(self, settings: Mapping[str, Any]) -> Profile:
         """The same profile with some keys changed."""
@@ -119,6 +113,11 @@ class Profile:
             for key in fields(self)
             for value in [getattr(self, key.name)]
         }
+
+
+@cache
+def _hints() -> dict[str, Any]:
+    return get_type_hints(Profile)
 
 
 HOP_KEYS = (

@@ -11,17 +11,33 @@ import dis
 import gc
 import marshal
 import sys
-from collections.abc import Sequence
+import types
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from enum import EnumMeta
 from functools import cache
-from types import CodeType, CoroutineType, FrameType, FunctionType, GeneratorType
+from itertools import chain
 from typing import Any, TypeAlias
 
-from syncproof.models.identity_walk import NULL, Environment, Refused, Walk
+from syncproof.models.identity_walk import (
+    NULL,
+    WORD,
+    Environment,
+    Refused,
+    image,
+    plain,
+    resolves,
+    trusted,
+)
 
-WORD = 8
+STANDING = (
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+    types.ClassMethodDescriptorType,
+    types.ModuleType,
+)
 LONGEST_CLOSE = 1000
-Suspended: TypeAlias = "CoroutineType[Any, Any, Any] | GeneratorType[Any, Any, Any]"
+Suspended: TypeAlias = "types.CoroutineType[Any, Any, Any] | types.GeneratorType[Any, Any, Any]"
 
 
 @dataclass(frozen=True)
@@ -33,7 +49,7 @@ class Refusal:
 
 
 @cache
-def _places(code: CodeType) -> int:
+def _places(code: types.CodeType) -> int:
     """How many places a frame has: locals, cells, free variables, value stack."""
     names = {*code.co_varnames, *code.co_cellvars, *code.co_freevars}
     return len(names) + code.co_stacksize
@@ -46,7 +62,7 @@ def _words(count: int) -> Any:
     return c_size_t * count
 
 
-def slots(suspended: Suspended, code: CodeType) -> list[Any]:
+def slots(suspended: Suspended, code: types.CodeType) -> list[Any]:
     """The locals and the value stack of a suspended frame, ``NULL`` where there is nothing.
 
     The frame lies behind the coroutine's own fields, its places last, the height of the stack in
@@ -76,6 +92,195 @@ def slots(suspended: Suspended, code: CodeType) -> list[Any]:
     return [next(objects) if address else NULL for address in addresses]
 
 
+class Walk:
+    """Numbers for all objects reached from frames, and the tokens that write them down."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment, self._positions = environment, environment.positions
+        self.numbers: dict[int, int] = {}
+        self.objects: list[Any] = []
+        self.tokens: list[Any] = []
+
+    def number(self, each: object) -> int:
+        """The number of an object: below 0 if it stands for itself."""
+        key = id(each)
+        found = self._positions.get(key)
+        if found is None:
+            found = self.numbers.get(key)
+            if found is None:
+                found = self.numbers[key] = len(self.numbers)
+                self.objects.append(each)
+        return found
+
+    def write(self, objects: Iterable[object]) -> None:
+        """Write the numbers of some objects."""
+        positions, numbers, found = self._positions, self.numbers, self.objects
+        append = self.tokens.append
+        for each in objects:
+            key = id(each)
+            number = positions.get(key)
+            if number is None:
+                number = numbers.get(key)
+                if number is None:
+                    number = numbers[key] = len(found)
+                    found.append(each)
+            append(number)
+
+    def finish(self, first: int) -> list[Any]:
+        """Write the contents of all objects from number ``first`` on, and give all tokens."""
+        tokens = self.tokens
+        position = first
+        while position < len(self.objects):
+            each = self.objects[position]
+            position += 1
+            kind = type(each)
+            writer = WRITERS.get(kind)
+            if writer is None:
+                self._object(each, kind)
+            else:
+                writer(self, each)
+        return tokens
+
+    def function(self, each: types.FunctionType) -> None:
+        """A function that the run made: what it does, and what it closes over."""
+        self._environment.adopt_code(each.__code__, each.__globals__)
+        if getattr(each, "__type_params__", ()):
+            raise Refused(f"the generic function {each.__qualname__}")
+        closure = each.__closure__ or ()
+        self.tokens += ("function", len(closure))
+        self.write((each.__code__, each.__globals__, each.__defaults__, each.__kwdefaults__,
+                    each.__name__, each.__qualname__, each.__doc__, each.__module__))
+        self.write(closure)
+        for inside in (each.__dict__, each.__annotations__):
+            self.tokens.append(len(inside))
+            self.write(chain.from_iterable(inside.items()))
+
+    def _object(self, each: Any, kind: type) -> None:
+        if isinstance(each, type):
+            self._class(each)
+            self._standing(each)
+            return
+        if isinstance(kind, EnumMeta) or kind in STANDING:
+            self._standing(each)
+            return
+        if kind is types.BuiltinMethodType:
+            self._builtin(each)
+            return
+        if id(kind) not in self._positions:
+            self._class(kind)
+        if why := plain(kind):
+            raise Refused(f"an object of {kind.__module__}.{kind.__qualname__}, which {why}")
+        inside = each.__dict__
+        self.tokens += ("object", self.number(kind), self._environment.shape(inside))
+        self.write(inside.values())
+
+    def _class(self, kind: type) -> None:
+        if id(kind) not in self._positions:
+            if not resolves(kind):
+                raise Refused(f"the class {kind.__qualname__} was made while the role runs")
+            if plain(kind) and not isinstance(kind, EnumMeta) and kind.__flags__ & (1 << 9):
+                raise Refused(f"an object of {kind.__qualname__}, which {plain(kind)}")
+            if not kind.__flags__ & (1 << 9) and not trusted(kind.__module__):
+                raise Refused(f"an object of {kind.__module__}.{kind.__qualname__}")
+            self._environment.adopt(kind)
+
+    def _standing(self, each: Any) -> None:
+        """An object of which there is one, by qualified identity."""
+        self._environment.adopt(each)
+
+    def _builtin(self, each: Any) -> None:
+        owner = each.__self__
+        if owner is None or isinstance(owner, types.ModuleType | type):
+            self._standing(each)
+            return
+        if type(owner) not in WRITERS:
+            raise Refused(f"a bound method of {type(owner).__qualname__}")
+        self.tokens += ("builtin", each.__name__, self.number(owner))
+
+
+def _atom(walk: Walk, each: Any) -> None:
+    walk.tokens += ("atom", each)
+
+
+def _sequence(walk: Walk, each: Any) -> None:
+    walk.tokens += (type(each).__name__, len(each))
+    walk.write(each)
+
+
+def _dict(walk: Walk, each: Any) -> None:
+    walk.tokens += ("dict", len(each))
+    walk.write(each)
+    walk.write(each.values())
+
+
+def _bytearray(walk: Walk, each: Any) -> None:
+    walk.tokens += ("bytearray", bytes(each))
+
+
+def _range(walk: Walk, each: Any) -> None:
+    walk.tokens.append(type(each).__name__)
+    walk.write((each.start, each.stop, each.step))
+
+
+def _range_iterator(walk: Walk, each: Any) -> None:
+    _, (rest,), index = each.__reduce__()
+    walk.tokens += ("range_iterator", rest.start, rest.stop, rest.step, index)
+
+
+def _iterator(walk: Walk, each: Any) -> None:
+    """An iterator over a sequence; one that is exhausted has let go of it."""
+    reduced = each.__reduce__()
+    if len(reduced) != 3:
+        walk.tokens += (type(each).__name__, 0)
+        return
+    walk.tokens += (type(each).__name__, 1, walk.number(reduced[1][0]), reduced[2])
+
+
+def _enumerate(walk: Walk, each: Any) -> None:
+    _, (inner, count) = each.__reduce__()
+    walk.tokens += ("enumerate", walk.number(inner), count)
+
+
+def _zip(walk: Walk, each: Any) -> None:
+    reduced = each.__reduce__()
+    inner = reduced[1] if len(reduced) > 1 else ()
+    walk.tokens += ("zip", len(inner), len(reduced) > 2)
+    walk.write(inner)
+
+
+def _cell(walk: Walk, each: Any) -> None:
+    inside = gc.get_referents(each)
+    walk.tokens += ("cell", len(inside))
+    walk.write(inside)
+
+
+def _method(walk: Walk, each: Any) -> None:
+    walk.tokens += ("method", walk.number(each.__func__), walk.number(each.__self__))
+
+
+WRITERS: dict[type, Callable[[Walk, Any], None]] = {
+    **dict.fromkeys((int, float, str, bytes), _atom),
+    tuple: _sequence,
+    list: _sequence,
+    dict: _dict,
+    bytearray: _bytearray,
+    range: _range,
+    slice: _range,
+    type(iter(range(0))): _range_iterator,
+    type(iter(())): _iterator,
+    type(iter([])): _iterator,
+    type(iter("a")): _iterator,
+    type(iter("\u0101")): _iterator,
+    type(reversed([])): _iterator,
+    reversed: _iterator,
+    enumerate: _enumerate,
+    zip: _zip,
+    types.CellType: _cell,
+    types.MethodType: _method,
+    types.FunctionType: Walk.function,
+}
+
+
 class Identity:
     """Fingerprints of the coroutines of one role.
 
@@ -85,7 +290,7 @@ class Identity:
 
     def __init__(self, shared: Sequence[object], leaf: type) -> None:
         self._leaf = leaf
-        self._leaf_code: CodeType | None = None
+        self._leaf_code: types.CodeType | None = None
         self._trouble = self_test() or self._check_leaf()
         if not self._trouble:
             try:
@@ -95,7 +300,7 @@ class Identity:
 
     def _check_leaf(self) -> str:
         function = getattr(self._leaf, "__await__", None)
-        if type(function) is not FunctionType:
+        if type(function) is not types.FunctionType:
             return f"{self._leaf.__qualname__} has no __await__ of its own"
         self._leaf_code = function.__code__
         names = [each.opname for each in dis.get_instructions(function)]
@@ -103,7 +308,7 @@ class Identity:
             return f"{self._leaf.__qualname__} may yield more than once"
         return ""
 
-    def fingerprint(self, coroutine: CoroutineType[Any, Any, Any]) -> bytes | Refusal:
+    def fingerprint(self, coroutine: types.CoroutineType[Any, Any, Any]) -> bytes | Refusal:
         """Equal bytes only for coroutines that nothing can tell apart; or why there are none."""
         if self._trouble:
             return Refusal(self._trouble, _where(coroutine))
@@ -115,7 +320,7 @@ class Identity:
             return Refusal(changed, _where(coroutine))
         return marshal.dumps(tokens, 2)  # version 2: no references, so only values count
 
-    def _stable(self, coroutine: CoroutineType[Any, Any, Any]) -> list[Any]:
+    def _stable(self, coroutine: types.CoroutineType[Any, Any, Any]) -> list[Any]:
         """The tokens, written without the environment growing meanwhile."""
         positions = self._environment.positions
         while True:
@@ -124,47 +329,49 @@ class Identity:
             if len(positions) == before:
                 return tokens
 
-    def _tokens(self, coroutine: CoroutineType[Any, Any, Any]) -> list[Any]:
+    def _tokens(self, coroutine: types.CoroutineType[Any, Any, Any]) -> list[Any]:
         frames = self._chain(coroutine)
         walk = Walk(self._environment)
-        for each, _, _ in frames:
+        for each, _, _, _ in frames:
             walk.number(each)
-        for each, code, frame in frames:
+        for _, code, frame, found in frames:
             self._environment.adopt_code(code, frame.f_globals)
-            found = slots(each, code)
             walk.tokens += (walk.number(code), frame.f_lasti, len(found))
             walk.write(found)
         return walk.finish(len(frames))
 
     def _chain(
-        self, coroutine: CoroutineType[Any, Any, Any]
-    ) -> list[tuple[Suspended, CodeType, FrameType]]:
-        found: list[tuple[Suspended, CodeType, FrameType]] = []
+        self, coroutine: types.CoroutineType[Any, Any, Any]
+    ) -> list[tuple[Suspended, types.CodeType, types.FrameType, list[Any]]]:
+        found: list[tuple[Suspended, types.CodeType, types.FrameType, list[Any]]] = []
         inner: Any = coroutine
-        while type(inner) is CoroutineType:
-            if inner.cr_frame is None:
+        while type(inner) is types.CoroutineType:
+            frame = inner.cr_frame
+            if frame is None:
                 raise Refused("the coroutine is not suspended")
-            found.append((inner, inner.cr_code, inner.cr_frame))
+            found.append((inner, frame.f_code, frame, slots(inner, frame.f_code)))
             inner = inner.cr_await
-        if type(inner) is not GeneratorType or inner.gi_code is not self._leaf_code:
+        if type(inner) is not types.GeneratorType or inner.gi_code is not self._leaf_code:
             raise Refused(f"it awaits {type(inner).__qualname__}, not an operation of its core")
+        assert inner.gi_frame is not None
         leaf = slots(inner, inner.gi_code)
         if type(leaf[0]) is not self._leaf:
             raise Refused(f"it awaits {type(leaf[0]).__qualname__}, not an operation of its core")
-        found.append((inner, inner.gi_code, inner.gi_frame))
+        found.append((inner, inner.gi_code, inner.gi_frame, leaf))
         return found
 
 
-def _where(coroutine: CoroutineType[Any, Any, Any]) -> str:
+def _where(coroutine: types.CoroutineType[Any, Any, Any]) -> str:
     """The innermost line that is suspended."""
-    where, inner = "", coroutine
-    while type(inner) is CoroutineType and inner.cr_frame is not None:
+    where = ""
+    inner: Any = coroutine
+    while type(inner) is types.CoroutineType and inner.cr_frame is not None:
         where = f"{inner.cr_frame.f_code.co_filename}:{inner.cr_frame.f_lineno}"
         inner = inner.cr_await
     return where
 
 
-def discard(coroutine: CoroutineType[Any, Any, Any]) -> None:
+def discard(coroutine: types.CoroutineType[Any, Any, Any]) -> None:
     """End a suspended coroutine quietly, even one whose ``finally`` awaits."""
     for _ in range(LONGEST_CLOSE):
         try:
@@ -197,7 +404,7 @@ def _probe_frames() -> str:
 
     for given in ([], [1]):
         one, two = object(), object()
-        coroutine = role(one, two, given)
+        coroutine: Any = role(one, two, given)
         coroutine.send(None)
         found = slots(coroutine, coroutine.cr_code)
         names = [*coroutine.cr_code.co_varnames]
@@ -205,9 +412,30 @@ def _probe_frames() -> str:
             return "locals"
         if (found[names.index("late")] is NULL) is bool(given):
             return "unbound locals"
-        if not any(each is given for each in found[len(names) :]) or found[-1] is not coroutine.cr_await:
+        if found[-1] is not coroutine.cr_await or not any(x is given for x in found[len(names) :]):
             return "operands"
         coroutine.close()
+    return ""
+
+
+def _probe_objects() -> str:
+    """Identities lie in tuples, and cells and iterators show what they hold."""
+    held: list[Any] = [object(), [1]]
+    three = (held, held[0], 3)
+    if image(three) != b"".join(id(each).to_bytes(WORD, sys.byteorder) for each in three):
+        return "tuples"
+    if gc.get_referents(types.CellType(held)) != [held] or gc.get_referents(types.CellType()):
+        return "cells"
+    if {*map(id, gc.get_referents(held))} != {*map(id, held)}:
+        return "lists"
+    for each in (iter(held), iter(three), iter("ab"), iter("\u0101"), reversed(held)):
+        rest: Any = each.__reduce__()
+        if len(rest) != 3 or type(rest[2]) is not int:
+            return f"{type(each).__name__}"
+        if len([*each]) and len(each.__reduce__()) == 3:
+            return f"exhausted {type(each).__name__}"
+    if marshal.dumps([True, 1, 1.0, -0.0], 2) == marshal.dumps([1, True, 1.0, 0.0], 2):
+        return "marshal"
     return ""
 
 
@@ -219,7 +447,7 @@ def self_test() -> str:
     if sys.maxsize != 2**63 - 1 or sys.byteorder != "little":
         return "this machine's words are not known"
     try:
-        trouble = _probe_frames()
+        trouble = _probe_frames() or _probe_objects()
     except Exception as error:
         trouble = str(error)
-    return f"frames do not read back: {trouble}" if trouble else ""
+    return f"this interpreter keeps {trouble} in another way" if trouble else ""

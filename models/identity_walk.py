@@ -1,7 +1,7 @@
-"""What stands for itself while a role runs, and one numbering of everything that does not.
+"""A walk over what a role reaches without a frame, and the watch that none of it changes.
 
-`Environment` holds what a role reaches without a frame: it must not change, and is then a constant.
-`Walk` writes down everything else, objects by number, so that aliasing and ``is`` are told apart.
+Unchanged it is a constant, and each object of it stands for itself: globals that code names,
+classes, defaults, attributes of functions, context variables, the random state, what is shared.
 """
 
 from __future__ import annotations
@@ -11,59 +11,44 @@ import dis
 import gc
 import random
 import sys
+import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import Enum, EnumMeta
 from functools import cache
 from itertools import chain, repeat
-from types import (
-    BuiltinMethodType,
-    CellType,
-    ClassMethodDescriptorType,
-    CodeType,
-    FunctionType,
-    GenericAlias,
-    GetSetDescriptorType,
-    MemberDescriptorType,
-    MethodDescriptorType,
-    MappingProxyType,
-    MethodType,
-    ModuleType,
-    UnionType,
-    WrapperDescriptorType,
-)
 from typing import Any
 
 PACKAGE = __name__.rpartition(".")[0]
-STATELESS = frozenset(
-    "builtins math cmath operator _operator itertools functools _functools dataclasses enum typing "
-    "collections _collections collections.abc _collections_abc abc _abc copy heapq _heapq bisect "
-    "_bisect types numbers fractions zlib binascii string reprlib __future__".split()
-)
-FORBIDDEN = frozenset(
-    "id hash locals globals vars dir eval exec compile setattr delattr open input "
-    "__import__ breakpoint is_ is_not attrgetter methodcaller".split()
-)
-REFLECTIVE = frozenset(
-    "__self__ __dict__ __setattr__ __delattr__ __closure__ __globals__ __code__ __annotations__ "
-    "__dataclass_fields__ __sizeof__ __reduce__ __reduce_ex__ __getstate__ __subclasses__ "
-    "__weakref__ cr_frame cr_await gi_frame f_locals f_back cell_contents".split()
-)
+STATELESS = frozenset((
+    "builtins", "math", "cmath", "operator", "_operator", "itertools", "functools", "_functools",
+    "dataclasses", "enum", "typing", "collections", "_collections", "collections.abc",
+    "_collections_abc", "abc", "_abc", "copy", "heapq", "_heapq", "bisect", "_bisect", "types",
+    "numbers", "fractions", "zlib", "binascii", "string", "reprlib", "__future__",
+))
+FORBIDDEN = frozenset((
+    "id", "hash", "locals", "globals", "vars", "dir", "eval", "exec", "compile", "setattr",
+    "delattr", "open", "input", "__import__", "breakpoint", "is_", "is_not", "attrgetter",
+    "methodcaller",
+))
+REFLECTIVE = frozenset((
+    "__self__", "__dict__", "__setattr__", "__delattr__", "__closure__", "__globals__", "__code__",
+    "__annotations__", "__dataclass_fields__", "__sizeof__", "__reduce__", "__reduce_ex__",
+    "__getstate__", "__subclasses__", "__weakref__", "cr_frame", "cr_await", "gi_frame", "f_locals",
+    "f_back", "cell_contents",
+))
+REBINDING = frozenset(("__dict__", "__class__", "__code__", "__bases__"))
 ATOMS = (bool, int, float, str, bytes, type(None), type(Ellipsis), complex)
 LEAVES: tuple[type, ...] = (
-    *ATOMS,
-    range,
-    CodeType,
-    MethodDescriptorType,
-    WrapperDescriptorType,
-    ClassMethodDescriptorType,
-    GetSetDescriptorType,
-    MemberDescriptorType,
-    GenericAlias,
-    UnionType,
-    type(NotImplemented),
+    *ATOMS, range, type(NotImplemented), types.CodeType, types.MethodDescriptorType,
+    types.WrapperDescriptorType, types.ClassMethodDescriptorType, types.GetSetDescriptorType,
+    types.MemberDescriptorType, types.GenericAlias, types.UnionType,
 )
+UNREAD = frozenset((
+    "__dict__", "__weakref__", "__doc__", "__annotations__", "__abstractmethods__", "_abc_impl",
+    "__dataclass_fields__", "__dataclass_params__",
+))
 MISSING = object()
 _BETWEEN = (object(),)
 
@@ -72,11 +57,8 @@ class Refused(Exception):
     """This cannot be captured: the message says what and why."""
 
 
-class Null:
-    """Stands for an unbound local or an empty place of a value stack."""
-
-
-NULL = Null()
+NULL = object()
+"""Stands for an unbound local or an empty place of a value stack."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +73,7 @@ class Scan:
 
 
 @cache
-def scan(code: CodeType) -> Scan:
+def scan(code: types.CodeType) -> Scan:
     """The globals read, the attributes named and stored, and the operands of ``is``."""
     read: dict[str, None] = {}
     attributes, stored, problem = set(), set(), ""
@@ -121,7 +103,7 @@ def scan(code: CodeType) -> Scan:
                 stored.add(each.argval)
             elif name in ("IMPORT_NAME", "IMPORT_FROM"):
                 problem = f"{code.co_qualname} imports while it runs"
-    bad = sorted((attributes & REFLECTIVE) | (stored & {"__dict__", "__class__", "__code__", "__bases__"}))
+    bad = sorted((attributes & REFLECTIVE) | (stored & REBINDING))
     if bad:
         problem = f"{code.co_qualname} uses {bad[0]}"
     return Scan(tuple(read), frozenset(attributes), frozenset(stored), tuple(compared), problem)
@@ -156,9 +138,10 @@ def plain(kind: type) -> str:
         if getattr(kind, name) is not getattr(object, name):
             return f"has its own {name}"
     for each in kind.__mro__[:-1]:
-        if type(vars(each).get("__dict__", _Plain.__dict__["__dict__"])) is not GetSetDescriptorType:
+        own = vars(each).get("__dict__")
+        if own is not None and type(own) is not types.GetSetDescriptorType:
             return "has its own __dict__"
-        if any(type(value) is MemberDescriptorType for value in vars(each).values()):
+        if any(type(value) is types.MemberDescriptorType for value in vars(each).values()):
             return "has slots"
         if "__del__" in vars(each):
             return "has a __del__"
@@ -188,10 +171,6 @@ def _string_at() -> Callable[[int, int], bytes]:
 def image(objects: tuple[object, ...]) -> bytes:
     """The identities of the objects in a tuple: its items lie behind its head of three words."""
     return _string_at()(id(objects) + TUPLE_HEAD, WORD * len(objects))
-
-
-def _random_state() -> object:
-    return random.getstate()
 
 
 class Environment:
@@ -263,17 +242,13 @@ class Environment:
 
     # What belongs to it
 
-    def knows(self, code: CodeType, space: dict[str, Any]) -> bool:
-        """Whether the code and what it names stand for themselves already."""
-        return (id(code), id(space)) in self._codes
-
     def adopt(self, *objects: object) -> None:
         """Let these objects, and all that they reach, stand for themselves."""
         self._grow(lambda: self._reach(objects))
 
-    def adopt_code(self, code: CodeType, space: dict[str, Any]) -> None:
+    def adopt_code(self, code: types.CodeType, space: dict[str, Any]) -> None:
         """Let a code object, its constants and the globals that it names stand for themselves."""
-        if not self.knows(code, space):
+        if (id(code), id(space)) not in self._codes:
             self._grow(lambda: self._reach_code(code, space))
 
     def shape(self, inside: dict[str, object]) -> int:
@@ -319,7 +294,7 @@ class Environment:
 
     def _name(self, space: Mapping[str, object], names: Iterable[str]) -> None:
         """Watch names of a namespace, absent ones too."""
-        holder: Any = gc.get_referents(space)[0] if type(space) is MappingProxyType else space
+        holder: Any = gc.get_referents(space)[0] if type(space) is types.MappingProxyType else space
         for name in names:
             if (id(holder), name) not in self._known_names:
                 self._known_names.add((id(holder), name))
@@ -338,7 +313,7 @@ class Environment:
         if kind is list:
             self._watch(each)
             return tuple(each)  # type: ignore[arg-type]
-        if kind is dict or kind is MappingProxyType:
+        if kind is dict or kind is types.MappingProxyType:
             items: Any = each if kind is dict else gc.get_referents(each)[0]
             if type(items) is not dict:
                 raise Refused(f"a view of {type(items).__qualname__}")
@@ -348,28 +323,29 @@ class Environment:
             array: Any = each
             self._probes.append(("a bytearray", lambda: bytes(array), bytes(array)))
             return ()
-        if isinstance(each, ModuleType):
+        if isinstance(each, types.ModuleType):
             return self._module(each)
         if isinstance(each, type):
             return self._class(each)
         return self._callable(each, kind)
 
     def _callable(self, each: Any, kind: type) -> Iterable[object]:
-        if kind is FunctionType:
+        if kind is types.FunctionType:
             return self._function(each)
-        if kind is CellType:
+        if kind is types.CellType:
             self._watch(each)
             return gc.get_referents(each)
-        if kind is MethodType:
+        if kind is types.MethodType:
             return (each.__func__, each.__self__)
         if kind in (staticmethod, classmethod):
             return (each.__func__,)
         if kind is property:
             return (each.fget, each.fset, each.fdel)
-        if kind is BuiltinMethodType:
+        if kind is types.BuiltinMethodType:
             return self._builtin(each)
         if kind is ContextVar:
-            self._probes.append((f"the context variable {each.name}", *_probe_of(each)))
+            value: Callable[[], int] = lambda: id(each.get(MISSING))  # noqa: E731
+            self._probes.append((f"the context variable {each.name}", value, value()))
             return (each.get(None),)
         return self._instance(each, kind)
 
@@ -377,9 +353,9 @@ class Environment:
         if isinstance(each.__self__, random.Random):
             if each.__self__ is not getattr(random, "_inst", None):
                 raise Refused("a random generator of its own cannot be captured")
-            self._probes.append(("the global random state", _random_state, random.getstate()))
+            self._probes.append(("the global random state", random.getstate, random.getstate()))
             return ()
-        if isinstance(each.__self__, ModuleType) or each.__self__ is None:
+        if isinstance(each.__self__, types.ModuleType) or each.__self__ is None:
             if not trusted(each.__module__) or each.__name__ in FORBIDDEN:
                 raise Refused(f"{each.__module__}.{each.__name__} may depend on more than values")
             return ()
@@ -387,7 +363,7 @@ class Environment:
             return ()  # it can only write, and nothing else that is watched may read it
         return (each.__self__,)
 
-    def _function(self, each: FunctionType) -> Iterable[object]:
+    def _function(self, each: types.FunctionType) -> Iterable[object]:
         space = each.__globals__
         if trusted(space.get("__name__")):
             self._place(each.__code__)
@@ -405,7 +381,7 @@ class Environment:
         )
 
     def _reach_code(
-        self, code: CodeType, space: dict[str, Any], generated: bool = False
+        self, code: types.CodeType, space: dict[str, Any], generated: bool = False
     ) -> None:
         if (id(code), id(space)) in self._codes:
             return
@@ -414,27 +390,29 @@ class Environment:
         if id(space) not in self.positions:
             self._bare.add(id(space))
             self._place(space)
-        self._reach(each for each in code.co_consts if type(each) is not CodeType)
+        self._reach(each for each in code.co_consts if type(each) is not types.CodeType)
         if not trusted(space.get("__name__")):
             if not generated:
                 self._check_instructions(code, space)
-            self._reach_names(scan(code), space)
+            self._reach_names(scan(code), space, ("hash",) if generated else ())
         for each in code.co_consts:
-            if type(each) is CodeType:
+            if type(each) is types.CodeType:
                 self._reach_code(each, space)
 
-    def _check_instructions(self, code: CodeType, space: dict[str, Any]) -> None:
+    def _check_instructions(self, code: types.CodeType, space: dict[str, Any]) -> None:
         found = scan(code)
         if found.problem:
             raise Refused(found.problem)
         if "getattr" in found.read:
             self._dynamic = True
-            if self._modules or REFLECTIVE.intersection(filter(_is_text, code.co_consts)):
+            if self._modules or REFLECTIVE & {c for c in code.co_consts if type(c) is str}:
                 raise Refused("getattr beside a module object: which of its names is not known")
         for line, path in found.compared:
             self._check_compared(code, line, path, space)
 
-    def _reach_names(self, found: Scan, space: dict[str, Any]) -> None:
+    def _reach_names(
+        self, found: Scan, space: dict[str, Any], without: tuple[str, ...]
+    ) -> None:
         names = vars(builtins)
         if space.get("__builtins__", names) not in (builtins, names):
             raise Refused("the built-in names were replaced")
@@ -444,11 +422,11 @@ class Environment:
         self._reach(
             space[name] if name in space else names[name]
             for name in found.read
-            if name in space or name in names
+            if name not in without and (name in space or name in names)
         )
 
     def _check_compared(
-        self, code: CodeType, line: int, path: tuple[str, ...], space: dict[str, Any]
+        self, code: types.CodeType, line: int, path: tuple[str, ...], space: dict[str, Any]
     ) -> None:
         """``is`` is asked only about an object that stands for itself."""
         if not path:
@@ -475,10 +453,10 @@ class Environment:
         self._name(module, names)
         self._reach([module[name] for name in names if name in module])
 
-    def _module(self, each: ModuleType) -> Iterable[object]:
+    def _module(self, each: types.ModuleType) -> Iterable[object]:
         name = each.__name__
-        if name == "random" or trusted(name) or (name.partition(".")[0] not in sys.stdlib_module_names
-                                                and hasattr(each, "__file__")):
+        own = hasattr(each, "__file__") and name.partition(".")[0] not in sys.stdlib_module_names
+        if name == "random" or trusted(name) or own:
             self._modules.append(vars(each))
             self._attributes_of(vars(each), sorted(self._attributes))
             return ()
@@ -493,9 +471,7 @@ class Environment:
         self._name(each.__dict__, sorted(self._stored))
         if trusted(each.__module__) and resolves(each):
             return each.__mro__[1:-1]
-        skipped = ("__dict__", "__weakref__", "__doc__", "__annotations__", "__abstractmethods__",
-                   "_abc_impl", "__dataclass_fields__", "__dataclass_params__")
-        inside = [value for name, value in vars(each).items() if name not in skipped]
+        inside = [value for name, value in vars(each).items() if name not in UNREAD]
         return (*each.__mro__[1:-1], type(each), *inside)
 
     def _instance(self, each: Any, kind: type) -> Iterable[object]:
@@ -510,18 +486,7 @@ class Environment:
         return (kind, *inside.keys(), *inside.values())
 
 
-def _probe_of(variable: ContextVar[Any]) -> tuple[Callable[[], object], object]:
-    def probe() -> object:
-        return id(variable.get(MISSING))
-
-    return probe, probe()
-
-
-def _is_text(each: object) -> bool:
-    return type(each) is str
-
-
-def _generated(function: FunctionType) -> bool:
+def _generated(function: types.FunctionType) -> bool:
     """Whether `dataclasses` wrote this method, which then depends on its closure alone."""
     code = function.__code__
     return code.co_filename == "<string>" and code.co_name.startswith("__")
@@ -532,194 +497,3 @@ def _named(each: object) -> str:
         return repr(each)[:60]
     except Exception:
         return f"an object of {type(each).__qualname__}"
-
-
-class Walk:
-    """Numbers for all objects reached from frames, and the tokens that write them down."""
-
-    def __init__(self, environment: Environment) -> None:
-        self._environment, self._positions = environment, environment.positions
-        self.numbers: dict[int, int] = {}
-        self.objects: list[Any] = []
-        self.tokens: list[Any] = []
-
-    def number(self, each: object) -> int:
-        """The number of an object: below 0 if it stands for itself."""
-        key = id(each)
-        found = self._positions.get(key)
-        if found is None:
-            found = self.numbers.get(key)
-            if found is None:
-                found = self.numbers[key] = len(self.numbers)
-                self.objects.append(each)
-        return found
-
-    def write(self, objects: Iterable[object]) -> None:
-        """Write the numbers of some objects."""
-        positions, numbers, found = self._positions, self.numbers, self.objects
-        append = self.tokens.append
-        for each in objects:
-            key = id(each)
-            number = positions.get(key)
-            if number is None:
-                number = numbers.get(key)
-                if number is None:
-                    number = numbers[key] = len(found)
-                    found.append(each)
-            append(number)
-
-    def finish(self, first: int) -> list[Any]:
-        """Write the contents of all objects from number ``first`` on, and give all tokens."""
-        tokens = self.tokens
-        position = first
-        while position < len(self.objects):
-            each = self.objects[position]
-            position += 1
-            kind = type(each)
-            writer = WRITERS.get(kind)
-            if writer is None:
-                self._object(each, kind)
-            else:
-                writer(self, each)
-        return tokens
-
-    def function(self, each: FunctionType) -> None:
-        """A function that the run made: what it does, and what it closes over."""
-        self._environment.adopt_code(each.__code__, each.__globals__)
-        if getattr(each, "__type_params__", ()):
-            raise Refused(f"the generic function {each.__qualname__}")
-        closure = each.__closure__ or ()
-        self.tokens += ("function", len(closure))
-        self.write((each.__code__, each.__globals__, each.__defaults__, each.__kwdefaults__,
-                    each.__name__, each.__qualname__, each.__doc__, each.__module__))
-        self.write(closure)
-        for inside in (each.__dict__, each.__annotations__):
-            self.tokens.append(len(inside))
-            self.write(chain.from_iterable(inside.items()))
-
-    def _object(self, each: Any, kind: type) -> None:
-        if isinstance(each, type):
-            self._class(each)
-            self._standing(each)
-            return
-        if isinstance(kind, EnumMeta) or kind in (
-            MethodDescriptorType, WrapperDescriptorType, ClassMethodDescriptorType, ModuleType,
-        ):
-            self._standing(each)
-            return
-        if kind is BuiltinMethodType:
-            self._builtin(each)
-            return
-        if id(kind) not in self._positions:
-            self._class(kind)
-        if why := plain(kind):
-            raise Refused(f"an object of {kind.__module__}.{kind.__qualname__}, which {why}")
-        inside = each.__dict__
-        self.tokens += ("object", self.number(kind), self._environment.shape(inside))
-        self.write(inside.values())
-
-    def _class(self, kind: type) -> None:
-        if id(kind) not in self._positions:
-            if not resolves(kind):
-                raise Refused(f"the class {kind.__qualname__} was made while the role runs")
-            if plain(kind) and not isinstance(kind, EnumMeta) and kind.__flags__ & (1 << 9):
-                raise Refused(f"an object of {kind.__qualname__}, which {plain(kind)}")
-            if not kind.__flags__ & (1 << 9) and not trusted(kind.__module__):
-                raise Refused(f"an object of {kind.__module__}.{kind.__qualname__}")
-            self._environment.adopt(kind)
-
-    def _standing(self, each: Any) -> None:
-        """An object of which there is one, by qualified identity."""
-        self._environment.adopt(each)
-
-    def _builtin(self, each: Any) -> None:
-        owner = each.__self__
-        if owner is None or isinstance(owner, ModuleType | type):
-            self._standing(each)
-            return
-        if type(owner) not in WRITERS:
-            raise Refused(f"a bound method of {type(owner).__qualname__}")
-        self.tokens += ("builtin", each.__name__, self.number(owner))
-
-
-def _atom(walk: Walk, each: Any) -> None:
-    walk.tokens += ("atom", each)
-
-
-def _sequence(walk: Walk, each: Any) -> None:
-    walk.tokens += (type(each).__name__, len(each))
-    walk.write(each)
-
-
-def _dict(walk: Walk, each: Any) -> None:
-    walk.tokens += ("dict", len(each))
-    walk.write(each)
-    walk.write(each.values())
-
-
-def _bytearray(walk: Walk, each: Any) -> None:
-    walk.tokens += ("bytearray", bytes(each))
-
-
-def _range(walk: Walk, each: Any) -> None:
-    walk.tokens.append(type(each).__name__)
-    walk.write((each.start, each.stop, each.step))
-
-
-def _range_iterator(walk: Walk, each: Any) -> None:
-    _, (rest,), index = each.__reduce__()
-    walk.tokens += ("range_iterator", rest.start, rest.stop, rest.step, index)
-
-
-def _iterator(walk: Walk, each: Any) -> None:
-    """An iterator over a sequence; one that is exhausted has let go of it."""
-    reduced = each.__reduce__()
-    if len(reduced) != 3:
-        walk.tokens += (type(each).__name__, 0)
-        return
-    walk.tokens += (type(each).__name__, 1, walk.number(reduced[1][0]), reduced[2])
-
-
-def _enumerate(walk: Walk, each: Any) -> None:
-    _, (inner, count) = each.__reduce__()
-    walk.tokens += ("enumerate", walk.number(inner), count)
-
-
-def _zip(walk: Walk, each: Any) -> None:
-    reduced = each.__reduce__()
-    inner = reduced[1] if len(reduced) > 1 else ()
-    walk.tokens += ("zip", len(inner), len(reduced) > 2)
-    walk.write(inner)
-
-
-def _cell(walk: Walk, each: Any) -> None:
-    inside = gc.get_referents(each)
-    walk.tokens += ("cell", len(inside))
-    walk.write(inside)
-
-
-def _method(walk: Walk, each: Any) -> None:
-    walk.tokens += ("method", walk.number(each.__func__), walk.number(each.__self__))
-
-
-WRITERS: dict[type, Callable[[Walk, Any], None]] = {
-    **dict.fromkeys((int, float, str, bytes), _atom),
-    tuple: _sequence,
-    list: _sequence,
-    dict: _dict,
-    bytearray: _bytearray,
-    range: _range,
-    slice: _range,
-    type(iter(range(0))): _range_iterator,
-    type(iter(())): _iterator,
-    type(iter([])): _iterator,
-    type(iter("a")): _iterator,
-    type(iter("\u0101")): _iterator,
-    type(reversed([])): _iterator,
-    reversed: _iterator,
-    enumerate: _enumerate,
-    zip: _zip,
-    CellType: _cell,
-    MethodType: _method,
-    FunctionType: Walk.function,
-}

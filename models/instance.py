@@ -77,7 +77,7 @@ class Instance:
         return Layout(
             list(protocol.regions.values()),
             self.profile.finest_atomicity,
-            self.profile.kinds_order,
+            self.profile.in_block_order,
             self.whole_atoms,
         )
 
@@ -108,7 +108,7 @@ class Instance:
                 role.start,
                 role.said,
                 parts.lowering,
-                Identity((parts.protocol, role.core), Operation) if self.merge else None,
+                self.identity(parts.protocol, role.core),
                 ledger,
                 self.mutation,
             )
@@ -127,6 +127,10 @@ class Instance:
         return System(
             automata, parts.layout.cells, parts.values, features, lines, ghosts, initial, ledger
         )
+
+    def identity(self, protocol: Protocol, core: Core) -> Identity | None:
+        """What tells which local states of a process are equal; None: its history alone."""
+        return Identity((protocol, core), Operation) if self.merge else None
 
     def processes(self, protocol: Protocol) -> list[Process]:
         """Every role on every core of every rank."""

@@ -26,7 +26,6 @@ class Kind(Enum):
     ATOMIC = "atomic"
     WAIT_UNTIL = "wait_until"
     SWEEP_BEGIN = "sweep_begin"
-    SWEEP_AGAIN = "sweep_again"
     SWEEP_END = "sweep_end"
     FENCE = "fence"
     QUIET = "quiet"

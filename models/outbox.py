@@ -6,7 +6,8 @@ fabric must deliver first. Elements that nothing holds back may land at any time
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 from syncproof.models.fabric import Profile
@@ -141,28 +142,34 @@ def overfull(elements: Sequence[Element], late: Packet, most: int) -> bool:
 
 def canonical(elements: Sequence[Element]) -> Outbox:
     """The same elements in the order in which equal sets of puts in flight are equal tuples."""
-    if len(elements) <= 1:
-        return tuple(elements)
+    needs = [{*each.after, *each.read_after} for each in elements]
+    if not any(needs):
+        return tuple(sorted(elements))
+    followers: dict[int, list[int]] = {}
+    for i, needed in enumerate(needs):
+        for j in needed:
+            followers.setdefault(j, []).append(i)
+    ready = [(each, i) for i, each in enumerate(elements) if not needs[i]]
+    heapify(ready)
     placed: dict[int, int] = {}
     result: list[Element] = []
-    remaining = set(range(len(elements)))
-    while remaining:
-        best: tuple[Element, int] | None = None
-        for i in remaining:
-            each = elements[i]
-            if all(j in placed for j in (*each.after, *each.read_after)):
-                moved = Element(
-                    each.packet,
-                    tuple(sorted(placed[j] for j in each.after)),
-                    tuple(sorted(placed[j] for j in each.read_after)),
-                )
-                if best is None or moved < best[0]:
-                    best = (moved, i)
-        assert best is not None
-        placed[best[1]] = len(result)
-        result.append(best[0])
-        remaining.remove(best[1])
+    while ready:
+        least, number = heappop(ready)
+        placed[number] = len(result)
+        result.append(least)
+        for i in followers.get(number, ()):
+            needs[i].discard(number)
+            if not needs[i]:
+                heappush(ready, (_renumbered(elements[i], placed), i))
     return tuple(result)
+
+
+def _renumbered(element: Element, placed: Mapping[int, int]) -> Element:
+    return Element(
+        element.packet,
+        tuple(sorted(placed[j] for j in element.after)),
+        tuple(sorted(placed[j] for j in element.read_after)),
+    )
 
 
 def can_land(element: Element) -> bool:

@@ -114,11 +114,13 @@ def _refuse_repeated_keys(node: yaml.Node | None, where: str) -> None:
             continue
         seen.add(id(each))
         if isinstance(each, yaml.MappingNode):
-            keys = [key.value for key, _ in each.value if isinstance(key, yaml.ScalarNode)]
+            keys: set[Any] = set()
             for key, value in each.value:
-                if isinstance(key, yaml.ScalarNode) and keys.count(key.value) > 1:
-                    place = f"{where}:{key.start_mark.line + 1}"
-                    raise UserError(f"{key.value} is given twice", where=place)
+                if isinstance(key, yaml.ScalarNode):
+                    if key.value in keys:
+                        place = f"{where}:{key.start_mark.line + 1}"
+                        raise UserError(f"{key.value:.60} is given twice", where=place)
+                    keys.add(key.value)
                 pending.append(value)
         elif isinstance(each, yaml.SequenceNode):
             pending += each.value

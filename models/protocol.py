@@ -113,6 +113,14 @@ class _RoleMark:
         return self if instance is None else self.function.__get__(instance, owner)
 
 
+@overload
+def role(function: Callable[..., Awaitable[None]]) -> Any: ...
+@overload
+def role(
+    *,
+    instances: int | str | Callable[[Any], int] = 1,
+    on: Iterable[int] | Callable[[Any], Iterable[int]] | None = None,
+) -> Callable[[Callable[..., Awaitable[None]]], Any]: ...
 def role(
     function: Callable[..., Awaitable[None]] | None = None,
     *,

@@ -624,7 +624,8 @@ class System:
         """What a step reads and writes, for race-free."""
         step = transition.step
         if step.kind == "land":
-            return [Access(cell, True, True, True) for cell in step.what]
+            is_put = not self._is_add(state, step)
+            return [Access(cell, True, True, is_put) for cell in step.what]
         if step.kind == "read source":
             return [Access(cell, False, False, False) for cell in step.what]
         if step.kind != "process":
@@ -641,3 +642,12 @@ class System:
                 Access(c, True, True, not action.synchronizing) for c, _, _ in action.writes
             ]
         return []
+
+    def _is_add(self, state: State, step: Step) -> bool:
+        """Whether what lands is an atomic add and cannot be a put."""
+        landing = [
+            each.packet.writes
+            for each in self.outbox(state, step.process)
+            if boxes.can_land(each) and tuple(w[0] for w in each.packet.writes) == step.what
+        ]
+        return all(mode == ADD for writes in landing for _, _, mode in writes)

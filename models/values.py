@@ -154,7 +154,7 @@ def uncover(value: Any) -> Hashable:
 def typed(value: Any) -> Hashable:
     """A key that is equal for two values only if type and content are equal."""
     if isinstance(value, tuple):
-        return (tuple, tuple(typed(item) for item in value))
+        return (type(value), tuple(typed(item) for item in value))
     if isinstance(value, float):
         return (float, value.hex())
     return (type(value), value)

@@ -19,8 +19,9 @@ F7 ``credit``: +T to oneself and -T to all others, until nothing is positive (De
    ``count``: +1 to all, == N, then -N at home (ThunderKittens barrier_all).
    ``count_at_least``: the same with >= (the repair in PyTorch issue 192861).
 
-``reset``, ``equal``, ``sense`` and ``count`` hang: a rank that is let out may enter the next barrier
-and overwrite what a slower one still has to see. The others hold, on an unordered fabric too.
+``reset``, ``equal``, ``sense`` and ``count`` hang: a rank that is let out may enter the next
+barrier and overwrite what a slower one still has to see. The others hold, also where puts and adds
+overtake each other.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from __future__ import annotations
 from syncproof.models.core import Core
 from syncproof.models.memory import RANK, Ghost, Region, Slot
 from syncproof.models.protocol import Protocol, parameter, role
-from syncproof.models.values import SENTINEL
+from syncproof.models.values import SENTINEL, Mark
 
 SCHEMES = (
     "at_least",
@@ -56,6 +57,7 @@ SLOTS = {
     "sentinel": 3,
     "sentinel_two_slots": 2,
 }
+DATA = Mark("DATA")
 CREDIT = 1024
 TOP_BIT = 0x80000000
 
@@ -133,8 +135,8 @@ class Barrier(Protocol):
 
     async def by_sense(self, core: Core, round: int) -> None:
         """F5: the slot holds one bit, which turns each time that the slot is used."""
-        use, turn = divmod(round, self._slots)
-        bit = (use + 1) % 2
+        slots = self._slots
+        turn, bit = round % slots, 1 if round % (2 * slots) < slots else 0
         for peer in core.destinations():
             await core.put(self.slot[peer][core.rank, turn], bit)
             self._enter(core, round)
@@ -150,25 +152,24 @@ class Barrier(Protocol):
         slots = self._slots
         turn, last = round % slots, (round - 1) % slots
         if slots == 2:
-            await self.refill(core, round, last)
+            await self.refill(core, last)
         for peer in core.destinations():
-            await core.put(self.slot[peer][core.rank, turn], round)
+            await core.put(self.slot[peer][core.rank, turn], DATA)
             self._enter(core, round)
         if slots == 3:
-            await self.refill(core, round, last)
+            await self.refill(core, last)
         for peer in core.sources():
             await core.wait_until(self.slot[core.rank][peer, turn], lambda data: data != SENTINEL)
 
-    async def refill(self, core: Core, round: int, last: int) -> None:
+    async def refill(self, core: Core, last: int) -> None:
         """Put the sentinel back into the slots of the last round, and have it there."""
-        if round:
-            for peer in core.sources():
-                await core.put(self.slot[core.rank][peer, last], SENTINEL)
-            await core.quiet()
+        for peer in core.sources():
+            await core.put(self.slot[core.rank][peer, last], SENTINEL)
+        await core.quiet()
 
     async def by_two_words(self, core: Core, round: int) -> None:
         """F4: a word that goes from 0 to N and back, in turn with a second one."""
-        turn, down = round % 2, round // 2 % 2
+        turn, down = round % 2, round % 4 >= 2
         goal = 0 if down else core.ranks
         for peer in (core.rank, *core.destinations()):
             await core.add(self.word[peer][turn], -1 if down else 1)

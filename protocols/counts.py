@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from syncproof.models.core import Core
 from syncproof.models.memory import RANK, Region
 from syncproof.models.protocol import Protocol, assumption, parameter
@@ -11,6 +14,11 @@ KERNEL = "moe_distribute_dispatch_v2_full_mesh.h"
 
 HALVES = 2
 """Halves of the state area used in turn; two suffice because no rank is two rounds ahead."""
+
+
+def equals(expected: int) -> Callable[[Any], bool]:
+    """The condition of a wait for exactly this value; a torn one is not it."""
+    return lambda found: bool(found == expected)
 
 
 class DataAsFlag(Protocol):
@@ -99,3 +107,11 @@ class DataAsFlag(Protocol):
             slot = self.status[core.rank][source, round % HALVES]
             await core.put(slot, {"flag": EMPTY, "count": 0}, at=f"{KERNEL}:775")
         return told
+
+    async def end_of_kernel(self, core: Core) -> None:
+        """All puts of this process have landed and all processes of its rank are here.
+
+        Of the quiets the receiver's is needed, for its resets; what the sender has put has been
+        waited for by the receivers. A stream completes the stores of all cores in any case.
+        """
+        await core.kernel_end()

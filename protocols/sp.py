@@ -13,9 +13,7 @@ from syncproof.protocols.counts import DataAsFlag
 FIELDS = {
     "lead": {"lead": 32, "rest": 480},
     "block": {"lead": 32, "rest": 480},
-    "atom": {
-        name: size for i in range(4) for name, size in ((f"lead{i}", 32), (f"rest{i}", 96))
-    },
+    "atom": {name: size for i in range(4) for name, size in ((f"lead{i}", 32), (f"rest{i}", 96))},
 }
 
 
@@ -101,7 +99,8 @@ class SentinelPolling(DataAsFlag):
         return core.payload(peer, token, round, **content)
 
     async def end_of_kernel(self, core: Core) -> None:
-        """All processes of the rank are here and, with a quiet, everything they put has landed."""
+        """The end of a kernel, or without ``quiet`` a meeting that completes no put."""
         if self.quiet:
-            await core.quiet()
-        await core.sync("rank")
+            await super().end_of_kernel(core)
+        else:
+            await core.sync("rank")

@@ -148,9 +148,8 @@ def search_text(verdict: Verdict) -> str:
         Answer.UNDECIDED: "not all runs covered",
         Answer.BROKEN: "",
     }[verdict.answer]
-    counts = (
-        f"{verdict.states:,} states, {verdict.transitions:,} transitions, depth {verdict.depth}"
-    )
+    states, transitions = many(verdict.states, "state"), many(verdict.transitions, "transition")
+    counts = f"{states}, {transitions}, depth {verdict.depth}"
     return f"{', '.join(each for each in (counts, extent) if each)} (engine {verdict.engine})"
 
 
@@ -194,10 +193,9 @@ def print_trace(
     if with_question:
         print_facts(console, trace_scope(trace))
         console.print()
-    console.print(_title(trace, verbose))
-    if trace.choices:
-        chosen = ", ".join(f"{name} = {value}" for name, value in trace.choices)
-        console.print(Text(printable(f"where {chosen}"), style="dim"))
+    chosen = ", ".join(f"{name} = {value}" for name, value in trace.choices)
+    under = [(Text(printable(f"where {chosen}"), style="dim"),)] if chosen else []
+    print_columns(console, [(_title(trace, verbose),), *under], indent=0)
     console.print()
     numbers = range(len(trace.steps)) if verbose else trace.shown
     for line in draw(console, trace, numbers, verbose=verbose):

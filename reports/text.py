@@ -18,5 +18,6 @@ def source_text(line: Line) -> str:
 
 
 def many(number: object, thing: str) -> str:
-    """``1 rank``, ``2 ranks``."""
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+    """``1 rank``, ``2,000 ranks``."""
+    shown = f"{number:,}" if isinstance(number, int) else str(number)
+    return f"{shown} {thing}" if number == 1 else f"{shown} {thing}s"

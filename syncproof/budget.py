@@ -26,7 +26,7 @@ def parse_size(text: str) -> int:
 
 def default_memory() -> int:
     """Three quarters of the memory that this process can have, in bytes; 0 if nobody says."""
-    limits = [each for each in (_physical_memory(), *_cgroup_limits()) if each]
+    limits = [each for each in (_physical_memory(), *cgroup_limits()) if each]
     return min(limits, default=0) * 3 // 4
 
 
@@ -37,7 +37,7 @@ def _physical_memory() -> int:
         return 0
 
 
-def _cgroup_limits(
+def cgroup_limits(
     groups: Path = Path("/proc/self/cgroup"), mounted: Path = CGROUPS
 ) -> Iterator[int]:
     """The memory limits of this process's control groups, both versions, and of those above."""

@@ -254,7 +254,7 @@ def run(arguments: Sequence[str]) -> int:
         code = INTERRUPTED
     except BrokenPipeError:
         code = _without_reader()
-    except Exception:
+    except BaseException:
         traceback.print_exc()
         _tell(
             f"an error of syncproof, not of your protocol; please report the lines above and: "

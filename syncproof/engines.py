@@ -43,7 +43,9 @@ ENGINES = {
         Engine("reduced", "persistent sets of steps, same verdicts", EXPLICIT),
     )
 }
-AUTOMATIC = "reduced"
+AUTOMATIC = ENGINES["reduced"]
+"""What answers when no engine is named."""
+
 UNREDUCED = "reference"
 
 
@@ -52,7 +54,7 @@ def engines_for(name: str) -> list[Engine]:
     if name == "all":
         return list(ENGINES.values())
     if name == "auto":
-        return [ENGINES[AUTOMATIC]]
+        return [AUTOMATIC]
     if name not in ENGINES:
         expected = " or ".join(["auto", *ENGINES, "all"])
         raise UserError(f"no engine {name!r}", where="--engine", expected=expected)

@@ -12,13 +12,16 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 import syncproof.protocols
 from syncproof.models.errors import UserError
 from syncproof.models.protocol import Protocol
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUP = "syncproof.protocols"
 """The entry point group by which other packages add protocols: ``name = "module:Class"``."""
@@ -67,6 +70,8 @@ def built_ins() -> dict[str, type[Protocol]]:
 
 def third_parties() -> dict[str, EntryPoint]:
     """The protocols that installed packages announce, not loaded; ours hide equal names."""
+    from importlib.metadata import entry_points  # slow, and seldom needed
+
     return {each.name: each for each in sorted(entry_points(group=GROUP), key=lambda e: e.name)}
 
 
@@ -162,7 +167,7 @@ def _load(path: Path) -> ModuleType:
         with _beside(path), redirect_stdout(sys.stderr):
             spec.loader.exec_module(module)
     except SyntaxError as error:
-        where = f"{error.filename}:{error.lineno}"
+        where = f"{error.filename or path}:{error.lineno or 1}"
         raise UserError(f"does not parse: {error.msg}", where=where) from error
     except (Exception, SystemExit) as error:
         line = line_in(error, str(path.resolve()))
@@ -209,7 +214,7 @@ def blaming(subject: Subject, *, innermost: bool = False) -> Iterator[None]:
         yield
     except UserError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         line = line_in(error, subject.file, innermost=innermost) if subject.file else None
         if line is None:
             raise

@@ -15,7 +15,9 @@ from typing import Any
 import numpy
 
 from syncproof.checkers.certificate.knowledge import Known, Landing, learn
+from syncproof.models.automaton import LONGEST_HISTORY
 from syncproof.models.fabric import Profile
+from syncproof.models.identity import discard
 from syncproof.models.instance import Parts
 from syncproof.models.lowering import Action, ActionKind
 from syncproof.models.operations import (
@@ -82,6 +84,13 @@ class SingleRun:
 
     def run(self) -> None:
         """Run to the end; `NotCertified` if it does not end well or might have gone otherwise."""
+        try:
+            self._run()
+        finally:
+            for process in self.processes:
+                discard(process.coroutine)
+
+    def _run(self) -> None:
         ready = deque(range(len(self.processes)))
         for process in self.processes:
             self._resume(process, None)
@@ -168,6 +177,8 @@ class SingleRun:
     def _advance(self, process: _Process) -> None:
         process.known.step += 1
         self.steps += 1
+        if process.known.step > LONGEST_HISTORY:
+            raise NotCertified(f"{self._name(process)} takes more than {LONGEST_HISTORY} steps")
 
     def _quiet(self, process: _Process, action: Action) -> None:
         if self.profile.quiet == "target":

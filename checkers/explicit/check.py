@@ -120,7 +120,7 @@ def _search_one(
     system = instance.system(choices)
     choose: Choose | None = None
     if engine == "reduced" and PersistentSets.covers(system):
-        choose = PersistentSets(system).choose
+        choose = PersistentSets(system, asked).choose
     deepest = min((_length(each)[0] - 1 for each in coverage.findings), default=0)
     before = (coverage.meter.states, coverage.meter.transitions)
     try:

@@ -1,8 +1,8 @@
 """What the agents outside a set may do before any member of the set acts: an over-approximation.
 
-Each cell holds a set of values: the current one and whatever may be written from outside. A
-process goes on from a wait if some value lets it. Every access met is compared with those of the
-members; the first that does not commute with one of them is the conflict.
+Each atom of memory holds a set of contents: the current one and whatever may be written from
+outside. A process goes on from a wait if some content lets it. The run takes every step once and
+records what it touches; `conflicts` compares that with the members of the set.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ from syncproof.models.automaton import Edge, Node
 from syncproof.models.lowering import Action, ActionKind
 from syncproof.models.operations import GhostCheck, GhostUpdate, Statement
 from syncproof.models.outbox import ADD, Packet, Write
-from syncproof.models.system import State, System, Transition
+from syncproof.models.system import State, System
 
 MOST_VALUES = 64
-MOST_NODES = 50_000
+MOST_NODES = 20_000
+MOST_SYNCS = 8
+"""Passed syncs are counted up to here; beyond, a process may meet any other that is beyond."""
 
 
 class ProcessAgent(NamedTuple):
@@ -54,227 +56,289 @@ class GiveUp(Exception):
     """The over-approximation has grown too large to be worth it."""
 
 
-@dataclass(frozen=True, eq=False)
-class Conflict:
-    """An access from outside that does not commute with a member, and the agent behind it."""
+Contents = tuple[int, ...]
+"""The values of the cells of one atom."""
 
-    agent: Agent
-    outlook: Outlook
-
-
-class _Found(Exception):
-    def __init__(self, agent: Agent) -> None:
-        super().__init__()
-        self.agent = agent
+Passed = tuple[tuple[str, int], ...]
+"""How many syncs of each group a process has passed since the run began."""
 
 
-class _Members:
-    """The accesses of the members of the set, by cell."""
+class Place(NamedTuple):
+    """A node of a process, with the syncs passed on the way there."""
 
-    def __init__(self) -> None:
-        self.lands: dict[int, list[Packet]] = {}
-        self.reads: set[int] = set()
-        self.updates: set[int] = set()
-        self.stores: set[int] = set()
-        self.waits: list[tuple[int, Node, int, Action, Edge]] = []
-        self.waited: set[int] = set()
-        self.ghosts: set[str] = set()
+    process: int
+    node: Node
+    passed: Passed
+
+
+class Reader(NamedTuple):
+    """An action that reads, at the node where it stands."""
+
+    place: Place
+    number: int
+    action: Action
+
+
+@dataclass(frozen=True)
+class Atoms:
+    """The cells that change together: their atom, and their index in it."""
+
+    cells: tuple[tuple[int, ...], ...]
+    atom_of: tuple[int, ...]
+    index_in: tuple[int, ...]
+
+    @staticmethod
+    def of(system: System) -> Atoms:
+        """The atoms of a system; each hidden lock is one by itself."""
+        numbers: dict[object, list[int]] = {}
+        for cell, each in enumerate(system.cells):
+            numbers.setdefault((str(each.slot), each.atom), []).append(cell)
+        if system.features.locks:
+            for cell in range(len(system.cells), 2 * len(system.cells)):
+                numbers[cell] = [cell]
+        cells = tuple(map(tuple, numbers.values()))
+        where = {c: (atom, i) for atom, group in enumerate(cells) for i, c in enumerate(group)}
+        ordered = [where[cell] for cell in sorted(where)]
+        return Atoms(cells, tuple(a for a, _ in ordered), tuple(i for _, i in ordered))
 
 
 class Outlook:
-    """The abstract run of everything but ``frozen``."""
+    """The abstract run of everything but ``frozen``, and what it touches."""
 
-    def __init__(
-        self,
-        system: System,
-        state: State,
-        frozen: set[Agent],
-        by_agent: dict[Agent, list[Transition]],
-    ) -> None:
-        self.system, self.state, self.frozen = system, state, frozen
-        self.values: dict[int, set[int]] = {}
+    def __init__(self, system: System, atoms: Atoms, state: State, frozen: set[Agent]) -> None:
+        self.system, self.atoms, self.state, self.frozen = system, atoms, state, frozen
         self.writers: dict[int, list[Agent]] = {}
-        self._readers: dict[int, list[tuple[int, Node, Fenced]]] = {}
-        self._adders: dict[int, list[tuple[int, Agent]]] = {}
+        self.plain_readers: dict[int, Agent] = {}
+        self.ghosts: dict[str, Agent] = {}
+        self.returned: set[int] = set()
+        self.readers: dict[int, list[Reader]] = {}
+        self._contents: dict[int, set[Contents]] = {}
+        self._stores: dict[int, list[tuple[Write, ...]]] = {}
         self._copies: dict[int, list[tuple[int, Agent]]] = {}
-        self._visited: dict[tuple[int, int], Fenced] = {}
-        self._arrived: dict[tuple[str, int], list[tuple[Node, int, Fenced]]] = {}
-        self._work: list[tuple[int, Node, Fenced]] = []
-        self._held = {
-            owner: [
-                system.outbox(state, owner)[a.position]
-                for a in frozen
-                if isinstance(a, PacketAgent) and a.owner == owner
-            ]
-            for owner in {a.owner for a in frozen if isinstance(a, PacketAgent)}
-        }
-        self._members = _Members()
+        self._visited: dict[Place, Fenced] = {}
+        self._arrived: dict[tuple[str, int], dict[int, list[tuple[Place, int]]]] = {}
+        self._work: list[Place] = []
+        self._held: dict[int, list[Packet]] = {}
         for agent in frozen:
-            for each in by_agent[agent]:
-                self._add_member(agent, each)
+            if isinstance(agent, PacketAgent):
+                packet = system.outbox(state, agent.owner)[agent.position].packet
+                self._held.setdefault(agent.owner, []).append(packet)
 
-    # Members
-
-    def _add_member(self, agent: Agent, transition: Transition) -> None:
-        members, system, state = self._members, self.system, self.state
-        if isinstance(agent, PacketAgent):
-            packet = system.outbox(state, agent.owner)[agent.position].packet
-            if packet.reads:
-                members.reads.update(packet.reads)
-            for cell, _, _ in packet.writes if not packet.reads else ():
-                members.lands.setdefault(cell, []).append(packet)
-            return
-        process, number = agent.process, transition.step.what[0]
-        node = system.node(state, process)
-        action = node.actions[number]
-        if action.kind is ActionKind.SYNC:
-            for member in action.members:
-                sync_edge = system.automata[member].edge(system.node(state, member), 0, ())
-                if sync_edge is not None:
-                    members.ghosts |= ghosts_of(sync_edge.statements)
-            return
-        current = tuple(system.value(state, cell) for cell in action.cells)
-        edge = system.automata[process].edge(node, number, current)
-        assert edge is not None
-        members.ghosts |= ghosts_of(edge.statements)
-        if action.kind is ActionKind.READ and (action.synchronizing or node.in_sweep):
-            members.waits.append((process, node, number, action, edge))
-            members.waited.update(action.cells)
-        elif action.kind is ActionKind.READ:
-            members.reads.update(action.cells)
-        elif action.kind is ActionKind.UPDATE:
-            members.updates.update(action.cells)
-        elif action.kind is ActionKind.WRITE:
-            members.stores.update(cell for cell, _, _ in action.writes)
-
-    # The abstract run
-
-    def conflict(self) -> Conflict | None:
-        """The first access from outside that conflicts with a member, or None."""
+    def run(self) -> None:
+        """Take every step that may come before one of a frozen agent. Raises `GiveUp`."""
         system, state = self.system, self.state
-        try:
-            for owner in range(system.processes):
-                if state[system.first_outbox + owner]:
-                    self._pending(owner)
-            for process in range(system.processes):
-                if ProcessAgent(process) not in self.frozen:
-                    self._visit(process, system.node(state, process), Fenced.NOT)
-            while self._work:
-                self._go_on(*self._work.pop())
-        except _Found as found:
-            return Conflict(found.agent, self)
-        return None
+        for owner in range(system.processes):
+            if state[system.first_outbox + owner]:
+                self._pending(owner)
+        for process in range(system.processes):
+            if ProcessAgent(process) not in self.frozen:
+                self._visit(Place(process, system.node(state, process), ()), Fenced.NOT)
+        while self._work:
+            self._go_on(self._work.pop())
 
-    def _pending(self, owner: int) -> None:
-        """Puts that are in flight and not held back by a frozen one."""
-        blocked: set[int] = set()
-        for position, each in enumerate(self.system.outbox(self.state, owner)):
-            agent = PacketAgent(owner, position)
-            if agent in self.frozen or blocked.intersection((*each.after, *each.read_after)):
-                blocked.add(position)
-            elif not each.packet.is_fence:
-                self._lands(each.packet, agent)
+    # Memory
 
-    def _lands(self, packet: Packet, agent: Agent) -> None:
-        if packet.reads:
-            self._touch_plain(packet.reads, agent)
-            for (cell, _, _), source in zip(packet.writes, packet.reads, strict=True):
-                self._touch_write(cell, agent)
-                self._copies.setdefault(source, []).append((cell, agent))
-                for value in tuple(self._values(source)):
-                    self._add_value(cell, value, agent)
-            return
-        self._stored(packet.writes, agent)
+    def contents(self, atom: int) -> set[Contents]:
+        """What an atom may hold."""
+        found = self._contents.get(atom)
+        if found is None:
+            first, state = self.system.first_cell, self.state
+            found = {tuple(state[first + cell] for cell in self.atoms.cells[atom])}
+            self._contents[atom] = found
+        return found
 
-    def _stored(self, writes: Iterable[Write], agent: Agent) -> None:
+    def combinations(self, cells: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+        """What a read of ``cells`` may give: any contents of one atom with any of another."""
+        atom_of, index_in = self.atoms.atom_of, self.atoms.index_in
+        atoms = list(dict.fromkeys(atom_of[cell] for cell in cells))
+        places = [(atoms.index(atom_of[cell]), index_in[cell]) for cell in cells]
+        sets = [sorted(self.contents(atom)) for atom in atoms]
+        if prod(map(len, sets)) > MOST_VALUES:
+            raise GiveUp
+        seen = (tuple(each[a][i] for a, i in places) for each in product(*sets))
+        return iter(dict.fromkeys(seen))
+
+    def applied(self, held: Contents, atom: int, writes: Iterable[Write]) -> Contents:
+        """The contents of an atom after some writes to it."""
+        after = list(held)
         for cell, value, mode in writes:
-            self._touch_write(cell, agent)
-            if mode == ADD:
-                self._adders.setdefault(cell, []).append((value, agent))
-                for old in tuple(self._values(cell)):
-                    self._add_value(cell, self._sum(old, value), agent)
-            else:
-                self._add_value(cell, value, agent)
+            if self.atoms.atom_of[cell] == atom:
+                index = self.atoms.index_in[cell]
+                after[index] = self.sum(after[index], value) if mode == ADD else value
+        return tuple(after)
 
-    def _sum(self, one: int, other: int) -> int:
+    def sum(self, one: int, other: int) -> int:
+        """The number of the sum of two numbered values."""
         a, b = self.system.values[one], self.system.values[other]
         if not (isinstance(a, int) and isinstance(b, int)):
             raise GiveUp
         return self.system.values.number(a + b)
 
-    def _values(self, cell: int) -> set[int]:
-        found = self.values.get(cell)
-        if found is None:
-            found = self.values[cell] = {self.system.value(self.state, cell)}
-        return found
+    def _store(self, writes: Iterable[Write], agent: Agent) -> None:
+        """Writes of one step, at any time from now on and behind any other."""
+        by_atom: dict[int, list[Write]] = {}
+        for write in writes:
+            self._written(write[0], agent)
+            by_atom.setdefault(self.atoms.atom_of[write[0]], []).append(write)
+        for atom, group in by_atom.items():
+            stores = self._stores.setdefault(atom, [])
+            store = tuple(group)
+            if store not in stores:
+                stores.append(store)
+                for held in tuple(self.contents(atom)):
+                    self._may_hold(atom, self.applied(held, atom, store))
 
-    def _add_value(self, cell: int, value: int, agent: Agent) -> None:
-        self.writers.setdefault(cell, []).append(agent)
-        known = self._values(cell)
-        if value in known:
+    def _written(self, cell: int, agent: Agent) -> None:
+        agents = self.writers.setdefault(cell, [])
+        if agent not in agents:
+            agents.append(agent)
+
+    def _may_hold(self, atom: int, held: Contents) -> None:
+        known = self.contents(atom)
+        if held in known:
             return
         if len(known) >= MOST_VALUES:
             raise GiveUp
-        known.add(value)
-        for amount, adder in self._adders.get(cell, ()):
-            self._add_value(cell, self._sum(value, amount), adder)
-        for target, copier in self._copies.get(cell, ()):
-            self._add_value(target, value, copier)
-        self._work += self._readers.get(cell, ())
-        if cell in self._members.waited:
-            self._check_waits(cell, agent)
+        known.add(held)
+        for store in tuple(self._stores.get(atom, ())):
+            self._may_hold(atom, self.applied(held, atom, store))
+        for cell, value in zip(self.atoms.cells[atom], held, strict=True):
+            for target, copier in tuple(self._copies.get(cell, ())):
+                self._store([(target, value, boxes.SET)], copier)
+        self._work += [each.place for each in self.readers.get(atom, ())]
 
-    def _visit(self, process: int, node: Node, fenced: Fenced) -> None:
+    # The fabric
+
+    def _pending(self, owner: int) -> None:
+        """Puts that are in flight, as far as no frozen one holds them back.
+
+        The source of a copy may be read although the copy must not land yet.
+        """
+        unread: set[int] = set()
+        held: set[int] = set()
+        for position, each in enumerate(self.system.outbox(self.state, owner)):
+            agent = PacketAgent(owner, position)
+            packet = each.packet
+            behind = held if packet.is_get else unread
+            before = each.after if packet.is_get else each.read_after
+            if agent in self.frozen or behind.intersection(before):
+                unread.add(position)
+            if position in unread or held.intersection(each.after):
+                held.add(position)
+            if packet.is_fence:
+                continue
+            if position not in held:
+                self._lands(packet, agent)
+            elif packet.reads and position not in unread:
+                self._read_plainly(packet.reads, agent)
+
+    def _lands(self, packet: Packet, agent: Agent) -> None:
+        if not packet.reads:
+            self._store(packet.writes, agent)
+            return
+        self._read_plainly(packet.reads, agent)
+        for (target, _, _), source in zip(packet.writes, packet.reads, strict=True):
+            self._written(target, agent)
+            copies = self._copies.setdefault(source, [])
+            if (target, agent) not in copies:
+                copies.append((target, agent))
+            for (value,) in tuple(self.combinations((source,))):
+                self._store([(target, value, boxes.SET)], agent)
+
+    def _read_plainly(self, cells: Iterable[int], agent: Agent) -> None:
+        for cell in cells:
+            self.plain_readers.setdefault(cell, agent)
+
+    # Processes
+
+    def _visit(self, place: Place, fenced: Fenced) -> None:
         """Reach a node; ``fenced`` as far as on all paths a fence came behind the frozen puts."""
-        key = (process, node.number)
-        before = self._visited.get(key)
+        before = self._visited.get(place)
         if before is None or before > fenced:
             if len(self._visited) > MOST_NODES:
                 raise GiveUp
-            self._visited[key] = fenced
-            self._work.append((process, node, fenced))
+            self._visited[place] = fenced
+            self._work.append(place)
 
-    def _go_on(self, process: int, node: Node, fenced: Fenced) -> None:
-        fenced = self._visited.get((process, node.number), fenced)
-        for number, action in enumerate(node.actions):
-            self._act(process, node, number, action, fenced)
+    def _go_on(self, place: Place) -> None:
+        for number, action in enumerate(place.node.actions):
+            if action.kind in (ActionKind.READ, ActionKind.UPDATE):
+                self._read(Reader(place, number, action))
+            elif action.kind is ActionKind.SYNC:
+                self._meet(place, number, action)
+            else:
+                self._act(place, number, action)
 
-    def _act(self, process: int, node: Node, number: int, action: Action, fenced: Fenced) -> None:
-        agent = ProcessAgent(process)
-        kind = action.kind
-        if kind in (ActionKind.READ, ActionKind.UPDATE):
-            self._read(process, node, number, action, fenced)
+    def _act(self, place: Place, number: int, action: Action) -> None:
+        process, fenced = place.process, self._visited[place]
+        if action.kind is ActionKind.QUIET and self._is_held(process, action):
             return
-        if kind is ActionKind.SYNC:
-            self._sync(process, node, number, action, fenced)
-            return
-        if kind is ActionKind.QUIET and self._quiet_is_blocked(process, action):
-            return
-        if kind is ActionKind.ISSUE:
-            self._issue(process, action, fenced, agent)
-        elif kind is ActionKind.WRITE:
-            self._stored(action.writes, agent)
-        elif kind is ActionKind.FENCE and action.packets:
-            fenced = max(fenced, self._fenced(process, action))
-        self._take(process, self.system.automata[process].edge(node, number, ()), fenced)
+        if action.kind is ActionKind.ISSUE:
+            self._issue(process, action, fenced)
+        elif action.kind is ActionKind.WRITE:
+            self._store(action.writes, ProcessAgent(process))
+        elif action.kind is ActionKind.FENCE and action.packets:
+            fenced = max(fenced, self._fence(process, action))
+        edge = self.system.automata[process].edge(place.node, number, ())
+        assert edge is not None
+        self._take(place, edge, fenced)
 
-    def _take(self, process: int, edge: Edge | None, fenced: Fenced) -> None:
-        if edge is None:
-            return
-        agent = ProcessAgent(process)
-        if self._members.ghosts and self._members.ghosts & ghosts_of(edge.statements):
-            raise _Found(agent)
-        if edge.target.state == "done" and process in self._held:
-            raise _Found(agent)
-        self._visit(process, edge.target, fenced)
+    def _take(self, place: Place, edge: Edge, fenced: Fenced) -> None:
+        process = place.process
+        for ghost in ghosts_of(edge.statements):
+            self.ghosts.setdefault(ghost, ProcessAgent(process))
+        if edge.target.state == "done":
+            self.returned.add(process)
+        self._visit(Place(process, edge.target, place.passed), fenced)
 
-    def _quiet_is_blocked(self, process: int, action: Action) -> bool:
-        held = self._held.get(process, ())
+    def _read(self, reader: Reader) -> None:
+        place, number, action = reader
+        process, node, _ = place
+        fenced = self._visited[place]
+        for atom in {self.atoms.atom_of[cell] for cell in action.cells}:
+            readers = self.readers.setdefault(atom, [])
+            if reader not in readers:
+                readers.append(reader)
+        automaton, agent = self.system.automata[process], ProcessAgent(process)
+        for values in self.combinations(action.cells):
+            edge = automaton.edge(node, number, values)
+            if edge is None:
+                continue
+            if action.kind is ActionKind.UPDATE:
+                for cell in action.cells:
+                    self._written(cell, agent)
+                self._store([(cell, value, boxes.SET) for cell, value in edge.writes], agent)
+            elif not synchronizes(node, action):
+                self._read_plainly(action.cells, agent)
+            self._take(place, edge, fenced)
+
+    def _meet(self, place: Place, number: int, action: Action) -> None:
+        """A sync passes once each member may be at it, all after the same number of them."""
+        count = dict(place.passed).get(action.group, 0)
+        here = self._arrived.setdefault((action.group, count), {})
+        arrivals = here.setdefault(place.process, [])
+        if (place, number) not in arrivals:
+            arrivals.append((place, number))
+        if len(here) < len(action.members):
+            return
+        for member in action.members:
+            for each, its_number in tuple(here[member]):
+                edge = self.system.automata[member].edge(each.node, its_number, ())
+                assert edge is not None
+                passed = {**dict(each.passed), action.group: min(count + 1, MOST_SYNCS)}
+                behind = each._replace(passed=tuple(sorted(passed.items())))
+                self._take(behind, edge, self._visited[each])
+
+    # Behind frozen puts
+
+    def _is_held(self, process: int, action: Action) -> bool:
+        """Whether a quiet is blocked by a frozen put."""
         if self.system.automata[process].quiet_is_local:
             return False
-        return any(action.target < 0 or e.packet.target in (action.target, -1) for e in held)
+        held = self._held.get(process, ())
+        return any(action.target < 0 or each.target in (action.target, -1) for each in held)
 
-    def _fenced(self, process: int, action: Action) -> Fenced:
+    def _fence(self, process: int, action: Action) -> Fenced:
         """What a fence that is issued here puts between the frozen puts and later ones."""
         targets = {packet.target for packet in action.packets}
         held = self._held.get(process, ())
@@ -282,134 +346,25 @@ class Outlook:
             return Fenced.NOT
         if -1 in targets:
             return Fenced.FROM_ALL
-        covered = all(each.packet.target in targets for each in held)
+        covered = all(each.target in targets for each in held)
         return Fenced.BY_TARGET if covered else Fenced.NOT
 
-    def _issue(self, process: int, action: Action, fenced: Fenced, agent: Agent) -> None:
-        held = [each.packet for each in self._held.get(process, ()) if not each.packet.is_get]
+    def _issue(self, process: int, action: Action, fenced: Fenced) -> None:
+        held = [each for each in self._held.get(process, ()) if not each.is_get]
         for packet, profile in zip(action.packets, action.profiles, strict=True):
-            behind = not packet.is_get and not packet.reads and any(
+            behind = held and not packet.is_get and not packet.reads and any(
                 fenced is Fenced.FROM_ALL
                 or (fenced is Fenced.BY_TARGET and early.target == packet.target)
                 or boxes.must_precede(early, packet, profile)
                 for early in held
             )
             if not behind:
-                self._lands(packet, agent)
-
-    def _read(
-        self, process: int, node: Node, number: int, action: Action, fenced: Fenced
-    ) -> None:
-        for cell in action.cells:
-            readers = self._readers.setdefault(cell, [])
-            entry = (process, node, fenced)
-            if entry not in readers:
-                readers.append(entry)
-        synchronizing = action.kind is ActionKind.READ and (action.synchronizing or node.in_sweep)
-        automaton = self.system.automata[process]
-        agent = ProcessAgent(process)
-        for values in self._combinations(action.cells):
-            edge = automaton.edge(node, number, values)
-            if edge is None:
-                continue
-            if action.kind is ActionKind.UPDATE:
-                self._touch_update(action.cells, agent)
-            elif not synchronizing:
-                self._touch_plain(action.cells, agent)
-            else:
-                self._touch_wait(process, node, number, action, values, edge)
-            for cell, value in edge.writes:
-                self._add_value(cell, value, agent)
-            self._take(process, edge, fenced)
-
-    def _combinations(self, cells: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-        sets = [sorted(self._values(cell)) for cell in cells]
-        if prod(map(len, sets)) > MOST_VALUES:
-            raise GiveUp
-        return product(*sets)
-
-    def _sync(
-        self, process: int, node: Node, number: int, action: Action, fenced: Fenced
-    ) -> None:
-        here = self._arrived.setdefault((action.group, process), [])
-        if (node, number, fenced) not in here:
-            here.append((node, number, fenced))
-        if not all((action.group, member) in self._arrived for member in action.members):
-            return
-        for member in action.members:
-            for each, its_number, its_fenced in tuple(self._arrived[action.group, member]):
-                edge = self.system.automata[member].edge(each, its_number, ())
-                self._take(member, edge, its_fenced)
-
-    # Conflicts
-
-    def _touch_write(self, cell: int, agent: Agent) -> None:
-        members = self._members
-        if (
-            cell in members.lands
-            or cell in members.reads
-            or cell in members.updates
-            or cell in members.stores
-        ):
-            raise _Found(agent)
-
-    def _touch_plain(self, cells: Iterable[int], agent: Agent) -> None:
-        members = self._members
-        for cell in cells:
-            if cell in members.lands or cell in members.updates or cell in members.stores:
-                raise _Found(agent)
-
-    def _touch_update(self, cells: Iterable[int], agent: Agent) -> None:
-        members = self._members
-        for cell in cells:
-            if cell in members.waited:
-                raise _Found(agent)
-            self._touch_write(cell, agent)
-
-    def _touch_wait(
-        self,
-        process: int,
-        node: Node,
-        number: int,
-        action: Action,
-        values: tuple[int, ...],
-        edge: Edge,
-    ) -> None:
-        """A wait from outside that passes: does it pass alike after each member?"""
-        members = self._members
-        agent = ProcessAgent(process)
-        for cell in action.cells:
-            if cell in members.updates or cell in members.stores:
-                raise _Found(agent)
-            for packet in members.lands.get(cell, ()):
-                after = dict(zip(action.cells, values, strict=True))
-                for written, value, mode in packet.writes:
-                    if written in after:
-                        after[written] = (
-                            self._sum(after[written], value) if mode == ADD else value
-                        )
-                other = self.system.automata[process].edge(node, number, tuple(after.values()))
-                if not alike(edge, other):
-                    raise _Found(agent)
-
-    def _check_waits(self, cell: int, agent: Agent) -> None:
-        """A member that waits on ``cell``: does it go the same way on every value there may be?"""
-        for process, node, number, action, edge in self._members.waits:
-            if cell in action.cells:
-                for values in self._combinations(action.cells):
-                    other = self.system.automata[process].edge(node, number, values)
-                    if not alike(edge, other):
-                        raise _Found(agent)
+                self._lands(packet, ProcessAgent(process))
 
 
-def alike(one: Edge, other: Edge | None) -> bool:
-    """Whether two edges lead to the same node with the same statements and writes."""
-    return (
-        other is not None
-        and one.target is other.target
-        and one.writes == other.writes
-        and one.statements == other.statements
-    )
+def synchronizes(node: Node, action: Action) -> bool:
+    """Whether a read is a wait or part of a sweep, which race-free exempts."""
+    return action.kind is ActionKind.READ and (action.synchronizing or node.in_sweep)
 
 
 def ghosts_of(statements: Iterable[Statement]) -> set[str]:

@@ -30,9 +30,13 @@ FREE = (ActionKind.ISSUE, ActionKind.FENCE, ActionKind.QUIET, ActionKind.SYNC)
 
 @dataclass
 class PersistentSets:
-    """Chooses a persistent set of the enabled steps of each state of one system."""
+    """Chooses a persistent set of the enabled steps of each state of one system.
+
+    ``asked`` are the properties whose violation ends a run: nothing is explored behind one.
+    """
 
     system: System
+    asked: frozenset[str] = frozenset()
     singletons: int = 0
     chosen: int = 0
     _landings: dict[int, bool] = field(default_factory=dict)
@@ -132,7 +136,7 @@ class PersistentSets:
             if len(members) >= bound:
                 return None
             try:
-                conflict = Outlook(self.system, state, agents, by_agent).conflict()
+                conflict = Outlook(self.system, state, agents, by_agent, self.asked).conflict()
                 if conflict is None:
                     return members
                 added = self._responsible(state, conflict, by_agent)

@@ -23,9 +23,12 @@ from syncproof.reports.columns import print_columns
 from syncproof.reports.files import STANDARD_OUTPUT, check_writable, to_json, write_text
 from syncproof.reports.progress import Progress
 from syncproof.reports.terminal import console_on, print_answers, print_verdict, summary_line
+from syncproof.reports.text import many
 from syncproof.request import Asked, Request, resolve
 
 INTERRUPTED = 130
+LEAST_BYTES_OF_A_CELL = 200
+"""A cell is a Python object with its slot and its value number in a state."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +120,10 @@ def ask(
 
 
 def _ask_one(asked: Asked, engine: Engine, budget: Budget) -> Verdict:
+    least = least_bytes(asked)
+    if budget.memory and least > budget.memory:
+        reason = f"its memory alone takes {least / 2**30:.1f} GiB: raise --memory, or ask for less"
+        return unfinished(asked.question, engine.name, (0, 0), reason)
     with Progress(sys.stderr) as progress:
         try:
             with memory_ceiling(budget.memory), blaming(asked.subject, innermost=True):
@@ -130,6 +137,13 @@ def _ask_one(asked: Asked, engine: Engine, budget: Budget) -> Verdict:
             raise Interrupted(
                 unfinished(asked.question, engine.name, counts, "interrupted")
             ) from None
+
+
+def least_bytes(asked: Asked) -> int:
+    """What the cells of the modelled memory take at least, known before any work is done."""
+    regions = asked.instance.protocol().regions.values()
+    cells = sum(len(each.owners()) * each.blocks * len(each.fields) for each in regions)
+    return cells * LEAST_BYTES_OF_A_CELL
 
 
 def report(
@@ -158,7 +172,7 @@ def report(
 def _print_counts(console: Console, verdicts: Sequence[Verdict]) -> None:
     console.print()
     for each in verdicts:
-        counts = f"{each.states:,} states, {each.transitions:,} transitions"
+        counts = f"{many(each.states, 'state')}, {many(each.transitions, 'transition')}"
         console.print(Text(f"  {each.engine}: {each.answer.value}, {counts}"))
 
 

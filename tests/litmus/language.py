@@ -5,7 +5,8 @@ named and placed on a rank (``T0`` alone is on rank 0, ``T1`` on rank 1). What i
 
 ``put x=1``, ``put x=$r+1``     put a number, or one more than register r holds
 ``put x=1,f=1``                 put several fields of one block at once
-``put x=[s]``, ``get d=[x]``    copy by the fabric, done at any time before the next quiet
+``put x=[s]``, ``get d=[x]``    copy by the fabric, done at any time before the next quiet; also
+                                several fields of a block, ``put x,y=[s,t]``
 ``put x=1 sig f=1``             put with signal
 ``get r=x``, ``ld r=x``         read (remotely, behind earlier puts; or directly) into a register
 ``ld r,s=x,f``                  read several fields of one block in one load
@@ -142,11 +143,15 @@ class Litmus(Protocol):
         whole: Slot = block[variable.place] if variable.place else block
         return whole.field(variable.field)
 
-    def block(self, name: str) -> Slot:
-        """The block that a variable is in."""
-        variable = variables_of(self.places)[name]
-        found: Slot = getattr(self, variable.region)[variable.rank]
-        return found
+    def part(self, names: str) -> Slot:
+        """The memory of several variables of one block, ``x,f``."""
+        first, *others = names.split(",")
+        if not others:
+            return self.slot(first)
+        variables = [variables_of(self.places)[name] for name in (first, *others)]
+        block = getattr(self, variables[0].region)[variables[0].rank]
+        part: Slot = block.field(*(variable.field for variable in variables))
+        return part
 
 
 def variables_of(places: tuple[Place, ...]) -> dict[str, Variable]:
@@ -216,13 +221,14 @@ def _number(text: str, registers: Registers) -> int:
 
 async def _put(p: Litmus, core: Core, s: Statement, registers: Registers) -> None:
     target, _, signal = s.operands.partition(" sig ")
-    assignments = dict(each.split("=") for each in target.strip().split(","))
-    first, value = next(iter(assignments.items()))
-    if value.startswith("["):
-        await core.put_nbi(p.slot(first), p.slot(value[1:-1]), queue=s.queue)
+    if "[" in target:
+        names, source = target.rstrip("]").split("=[")
+        await core.put_nbi(p.part(names), p.part(source), queue=s.queue)
         return
-    written = {variables_of(p.places)[n].field: _number(v, registers) for n, v in assignments.items()}
-    slot = p.slot(first) if len(written) == 1 else p.block(first)
+    assignments = dict(each.split("=") for each in target.strip().split(","))
+    variables = variables_of(p.places)
+    written = {variables[n].field: _number(v, registers) for n, v in assignments.items()}
+    slot = p.part(",".join(assignments))
     if not signal:
         await core.put(slot, written, queue=s.queue)
         return
@@ -235,16 +241,13 @@ async def _put(p: Litmus, core: Core, s: Statement, registers: Registers) -> Non
 async def _get(p: Litmus, core: Core, s: Statement, _: Registers) -> Any:
     target, source = s.operands.split("=")
     if source.startswith("["):
-        await core.get_nbi(p.slot(target), p.slot(source[1:-1]), queue=s.queue)
+        await core.get_nbi(p.part(target), p.part(source[1:-1]), queue=s.queue)
         return None
-    return await core.get(p.slot(source), queue=s.queue)
+    return await core.get(p.part(source), queue=s.queue)
 
 
 async def _ld(p: Litmus, core: Core, s: Statement, _: Registers) -> Any:
-    names = s.operands.split("=")[1].split(",")
-    fields = [variables_of(p.places)[name].field for name in names]
-    slot = p.slot(names[0]) if len(names) == 1 else p.block(names[0]).field(*fields)
-    return await core.load(slot, cached=s.word == "cld")
+    return await core.load(p.part(s.operands.split("=")[1]), cached=s.word == "cld")
 
 
 async def _cst(p: Litmus, core: Core, s: Statement, registers: Registers) -> None:

@@ -1,0 +1,148 @@
+"""Whether a step commutes with everything that an outlook may do: the dependence of steps.
+
+Steps on one cell depend on each other if one of them writes it, with one exception: a write and a
+synchronizing read are independent where the read goes the same way and says the same with and
+without the write. Steps that touch one ghost depend on each other, and so do the landing of a put
+and the return of the process that issued it. No other steps do (docs/soundness.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from syncproof.checkers.explicit.outlook import (
+    Agent,
+    Outlook,
+    PacketAgent,
+    ProcessAgent,
+    ghosts_of,
+    synchronizes,
+)
+from syncproof.models.automaton import Edge, Node
+from syncproof.models.lowering import Action, ActionKind
+from syncproof.models.outbox import SET, Write
+from syncproof.models.system import Transition
+
+
+def conflict(outlook: Outlook, agent: Agent, member: Transition) -> Agent | None:
+    """An agent of the outlook with a step that depends on ``member``, a step of ``agent``."""
+    system, state = outlook.system, outlook.state
+    if isinstance(agent, PacketAgent):
+        packet = system.outbox(state, agent.owner)[agent.position].packet
+        if packet.reads:
+            return _writer(outlook, packet.reads)
+        if agent.owner in outlook.returned:
+            return ProcessAgent(agent.owner)
+        return _with_writes(outlook, packet.writes)
+    node, number = system.node(state, agent.process), member.step.what[0]
+    action = node.actions[number]
+    values = tuple(system.value(state, cell) for cell in action.cells)
+    edge = system.automata[agent.process].edge(node, number, values)
+    assert edge is not None
+    return _with_ghosts(outlook, agent.process, action, edge) or _with_memory(
+        outlook, agent.process, node, number, edge
+    )
+
+
+def _with_ghosts(outlook: Outlook, process: int, action: Action, edge: Edge) -> Agent | None:
+    edges = [edge]
+    if action.kind is ActionKind.SYNC:
+        system = outlook.system
+        for member in action.members:
+            found = system.automata[member].edge(system.node(outlook.state, member), 0, ())
+            assert found is not None
+            edges.append(found)
+    for each in edges:
+        for ghost in ghosts_of(each.statements):
+            if ghost in outlook.ghosts:
+                return outlook.ghosts[ghost]
+    return None
+
+
+def _with_memory(
+    outlook: Outlook, process: int, node: Node, number: int, edge: Edge
+) -> Agent | None:
+    action = node.actions[number]
+    if action.kind is ActionKind.WRITE:
+        return _with_writes(outlook, action.writes)
+    if synchronizes(node, action):
+        return _with_wait(outlook, process, node, number, edge)
+    if action.kind is ActionKind.READ:
+        return _writer(outlook, action.cells)
+    if action.kind is ActionKind.UPDATE:
+        writes = [(cell, value, SET) for cell, value in edge.writes]
+        return (
+            _writer(outlook, action.cells)
+            or _plain_reader(outlook, action.cells)
+            or _with_writes(outlook, writes)
+        )
+    return None
+
+
+def _writer(outlook: Outlook, cells: Iterable[int]) -> Agent | None:
+    for cell in cells:
+        for agent in outlook.writers.get(cell, ()):
+            return agent
+    return None
+
+
+def _plain_reader(outlook: Outlook, cells: Iterable[int]) -> Agent | None:
+    for cell in cells:
+        if cell in outlook.plain_readers:
+            return outlook.plain_readers[cell]
+    return None
+
+
+def _with_writes(outlook: Outlook, writes: Iterable[Write]) -> Agent | None:
+    """Who else writes there, reads there plainly, or waits and would see the difference."""
+    cells = [cell for cell, _, _ in writes]
+    found = _writer(outlook, cells) or _plain_reader(outlook, cells)
+    return found or _waiter(outlook, tuple(writes))
+
+
+def _waiter(outlook: Outlook, writes: tuple[Write, ...]) -> Agent | None:
+    """A wait from outside that passes, but not alike behind these writes."""
+    for atom in {outlook.atoms.atom_of[cell] for cell, _, _ in writes}:
+        for place, number, action in outlook.readers.get(atom, ()):
+            if action.kind is not ActionKind.READ:
+                continue
+            automaton = outlook.system.automata[place.process]
+            for values in outlook.combinations(action.cells):
+                edge = automaton.edge(place.node, number, values)
+                after = _after(outlook, action.cells, values, writes)
+                if edge is not None and not alike(edge, automaton.edge(place.node, number, after)):
+                    return ProcessAgent(place.process)
+    return None
+
+
+def _after(
+    outlook: Outlook, cells: tuple[int, ...], values: tuple[int, ...], writes: tuple[Write, ...]
+) -> tuple[int, ...]:
+    """What a read of ``cells`` gives behind the writes, if it gave ``values`` before them."""
+    after = dict(zip(cells, values, strict=True))
+    for cell, value, mode in writes:
+        if cell in after:
+            after[cell] = value if mode == SET else outlook.sum(after[cell], value)
+    return tuple(after[cell] for cell in cells)
+
+
+def _with_wait(
+    outlook: Outlook, process: int, node: Node, number: int, edge: Edge
+) -> Agent | None:
+    """A member that waits: does it go the same way on every value there may be?"""
+    cells = node.actions[number].cells
+    automaton = outlook.system.automata[process]
+    for values in outlook.combinations(cells):
+        if not alike(edge, automaton.edge(node, number, values)):
+            return _writer(outlook, cells)
+    return None
+
+
+def alike(one: Edge, other: Edge | None) -> bool:
+    """Whether two edges lead to the same node with the same statements and writes."""
+    return (
+        other is not None
+        and one.target is other.target
+        and one.writes == other.writes
+        and one.statements == other.statements
+    )
