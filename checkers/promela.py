@@ -3,7 +3,7 @@
 One statement of the model is one step of ours (`d_step` makes it indivisible), and its variables
 determine a state of ours and are determined by it. So SPIN stores as many states as `reference`
 and counts one transition more, as entering the initial state is one to it (model compiled by
-``spin -o3 -a``, which merges no statements, and with -DNOREDUCE).
+``spin -o1 -o2 -o3 -a``, which leaves out no variable and no step, and with -DNOREDUCE).
 
 - A process is a proctype with a label for each node. One that takes part in a `sync` keeps its node
   in a variable instead, as the joint step of a group moves all its members at once.

@@ -18,9 +18,11 @@ class StopAndWait(DataAsFlag):
     for exactly that number. On an unordered fabric the quiet is what orders the token before its
     flag; where a pair's puts stay in order (``ordering=per_pair``) it is not needed.
 
-    Source: UBEP, sections 2.3 and 3.4 ("explicit memory barriers to enforce visibility ordering
-    between payload and flags"); hicann/ops-transformer c29bc106, mc2, combine V2, which has one
-    flag for each token too, but of constant value and reset.
+    Source: UBEP, section 3.4 ("explicit memory barriers to enforce visibility ordering between
+    payload and flags"); hicann/ops-transformer c29bc106, mc2, combine V2, which has one flag for
+    each token too, but of constant value and reset. Its PipeBarrier<PIPE_MTE3> stands where the
+    quiet stands here; that it completes puts at another rank is not documented, and
+    PTOAS issue 744 says that it does not (``quiet=no``).
     """
 
     name = "sw"

@@ -69,7 +69,7 @@ class TokenFlagFusion(DataAsFlag):
                     # Move, embed the flag, store: token and flag are one put
                     flags = dict.fromkeys(self.flag_fields, self.raised(round))
                     payload = core.payload(peer, token, round, **flags)
-                    await core.put(slot, payload, at=f"{KERNEL}:440")
+                    await core.put(slot, payload, at=f"{KERNEL}:460")
 
             await self.end_of_kernel(core)
 

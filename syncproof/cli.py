@@ -234,8 +234,6 @@ def main() -> NoReturn:
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command line; gives the exit code, with every error told on standard error."""
-    from syncproof.models.errors import UserError
-
     received: list[int] = []
 
     def terminate(number: int, frame: object) -> NoReturn:
@@ -244,26 +242,37 @@ def run(arguments: Sequence[str]) -> int:
 
     before = signal.signal(signal.SIGTERM, terminate)
     try:
-        code = _finish(cli.main(list(arguments), "check-protocol", standalone_mode=False))
-    except (UserError, click.ClickException) as error:
-        text = error.format_message() if isinstance(error, click.ClickException) else str(error)
-        _tell(" ".join(text.split()))
-        code = BAD_INPUT
-    except (KeyboardInterrupt, click.Abort):
-        _tell("interrupted before anything was covered")
-        code = INTERRUPTED
-    except BrokenPipeError:
-        code = _without_reader()
-    except BaseException:
-        traceback.print_exc()
-        _tell(
-            f"an error of syncproof, not of your protocol; please report the lines above and: "
-            f"{shlex.join(['check-protocol', *arguments])} ({_versions()})"
-        )
-        code = BROKEN
+        code = _code_of(arguments)
     finally:
         signal.signal(signal.SIGTERM, before)
     return TERMINATED if received and code == INTERRUPTED else code
+
+
+def _code_of(arguments: Sequence[str]) -> int:
+    from syncproof.models.errors import UserError
+
+    try:
+        return _finish(cli.main(list(arguments), "check-protocol", standalone_mode=False))
+    except (UserError, click.ClickException) as error:
+        text = error.format_message() if isinstance(error, click.ClickException) else str(error)
+        _tell(" ".join(text.split()))
+        return BAD_INPUT
+    except (KeyboardInterrupt, click.Abort):
+        _tell("interrupted before anything was covered")
+        return INTERRUPTED
+    except BaseException as error:
+        broken_pipe = BrokenPipeError in (type(error), type(error.__context__))  # click exits on it
+        return _without_reader() if broken_pipe else _our_error(arguments)
+
+
+def _our_error(arguments: Sequence[str]) -> int:
+    traceback.print_exc()
+    command = shlex.join(["check-protocol", *arguments])
+    _tell(
+        "an error of syncproof, not of your protocol; please report the lines above and: "
+        f"{command} ({_versions()})"
+    )
+    return BROKEN
 
 
 def _finish(code: object) -> int:

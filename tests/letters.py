@@ -149,7 +149,7 @@ def _profile(pick: random.Random) -> Profile:
         fence=pick.choice(("orders", "orders", "orders", "drains", "none")),
         fence_scope=pick.choice(("all", "target")),
         signal=pick.choice(("own", "prior")),
-        quiet=pick.choice(("all",) * 6 + ("local", "target")),
+        quiet=pick.choice(("all",) * 7 + ("local",)),
         in_flight=pick.choice((1, 2, 2)),
         immediate=pick.random() < 0.1,
     )

@@ -23,7 +23,7 @@ LARGEST = 3000
 OUTSIDE = 600
 """States looked at outside each set."""
 
-Reduction = Callable[[System], PersistentSets]
+Reduction = Callable[[System, frozenset[str]], PersistentSets]
 
 
 # The full graph
@@ -80,7 +80,7 @@ def difference(system: System, reduction: Reduction = PersistentSets) -> str | N
     "" if it does not; None if one of them could not be completed. The reduced search comes first,
     so that the tables are filled in another order than the full one would.
     """
-    reduced = search(system, reduction(system).choose)
+    reduced = search(system, reduction(system, ASKED).choose)
     full = search(system, None)
     if reduced.stopped or full.stopped:
         return None
@@ -118,7 +118,7 @@ class BruteForce:
 
     def broken(self, reduction: Reduction = PersistentSets, states: int = 40) -> str:
         """The first chosen set that is not persistent, in up to ``states`` states of the search."""
-        sets = reduction(self.system)
+        sets = reduction(self.system, ASKED)
         seen, work = set(), [self.system.initial_transition().state]
         while work and len(seen) < states:
             state = work.pop()

@@ -39,12 +39,12 @@ def conflict(outlook: Outlook, agent: Agent, member: Transition) -> Agent | None
     values = tuple(system.value(state, cell) for cell in action.cells)
     edge = system.automata[agent.process].edge(node, number, values)
     assert edge is not None
-    return _with_ghosts(outlook, agent.process, action, edge) or _with_memory(
+    return _with_ghosts(outlook, action, edge) or _with_memory(
         outlook, agent.process, node, number, edge
     )
 
 
-def _with_ghosts(outlook: Outlook, process: int, action: Action, edge: Edge) -> Agent | None:
+def _with_ghosts(outlook: Outlook, action: Action, edge: Edge) -> Agent | None:
     edges = [edge]
     if action.kind is ActionKind.SYNC:
         system = outlook.system
@@ -134,7 +134,7 @@ def _with_wait(
     automaton = outlook.system.automata[process]
     for values in outlook.combinations(cells):
         if not alike(edge, automaton.edge(node, number, values)):
-            return _writer(outlook, cells)
+            return _writer(outlook, cells) or ProcessAgent(process)
     return None
 
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from syncproof.models import outbox as boxes
 from syncproof.models.automaton import Edge, Node
 from syncproof.models.lowering import Action, ActionKind
-from syncproof.models.operations import GhostCheck, GhostUpdate, Statement
+from syncproof.models.operations import Consumed, Failed, GhostCheck, GhostUpdate, Statement
 from syncproof.models.outbox import ADD, Packet, Write
 from syncproof.models.system import State, System
 
@@ -105,8 +105,16 @@ class Atoms:
 class Outlook:
     """The abstract run of everything but ``frozen``, and what it touches."""
 
-    def __init__(self, system: System, atoms: Atoms, state: State, frozen: set[Agent]) -> None:
-        self.system, self.atoms, self.state, self.frozen = system, atoms, state, frozen
+    def __init__(
+        self,
+        system: System,
+        atoms: Atoms,
+        state: State,
+        frozen: set[Agent],
+        asked: frozenset[str] = frozenset(),
+    ) -> None:
+        self.system, self.atoms, self.state = system, atoms, state
+        self.frozen, self.asked = frozen, asked
         self.writers: dict[int, list[Agent]] = {}
         self.plain_readers: dict[int, Agent] = {}
         self.ghosts: dict[str, Agent] = {}
@@ -289,6 +297,8 @@ class Outlook:
             self.ghosts.setdefault(ghost, ProcessAgent(process))
         if edge.target.state == "done":
             self.returned.add(process)
+        if not self.asked.isdisjoint(failures_of(edge.statements)):
+            return
         self._visit(Place(process, edge.target, place.passed), fenced)
 
     def _read(self, reader: Reader) -> None:
@@ -365,6 +375,12 @@ class Outlook:
 def synchronizes(node: Node, action: Action) -> bool:
     """Whether a read is a wait or part of a sweep, which race-free exempts."""
     return action.kind is ActionKind.READ and (action.synchronizing or node.in_sweep)
+
+
+def failures_of(statements: Iterable[Statement]) -> set[str]:
+    """The properties that some statements surely break."""
+    broken = {"checks" for s in statements if isinstance(s, Failed)}
+    return broken | {"happens-before" for s in statements if isinstance(s, Consumed) and s.failure}
 
 
 def ghosts_of(statements: Iterable[Statement]) -> set[str]:

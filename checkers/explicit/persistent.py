@@ -10,11 +10,12 @@ and the run is repeated. The argument is in docs/soundness.md.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from syncproof.checkers.explicit.conflicts import conflict
 from syncproof.checkers.explicit.outlook import (
     Agent,
-    Conflict,
+    Atoms,
     GiveUp,
     Outlook,
     PacketAgent,
@@ -39,7 +40,9 @@ class PersistentSets:
     asked: frozenset[str] = frozenset()
     singletons: int = 0
     chosen: int = 0
-    _landings: dict[int, bool] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._atoms = Atoms.of(self.system)
 
     @staticmethod
     def covers(system: System) -> bool:
@@ -133,38 +136,56 @@ class PersistentSets:
         agents = {seed}
         while True:
             members = [each for agent in agents for each in by_agent[agent]]
-            if len(members) >= bound:
+            if len(members) >= bound or any(self._is_split(state, a, by_agent) for a in agents):
                 return None
+            outlook = Outlook(self.system, self._atoms, state, agents, self.asked)
             try:
-                conflict = Outlook(self.system, state, agents, by_agent, self.asked).conflict()
-                if conflict is None:
+                outlook.run()
+                found = self._first_conflict(outlook, agents, by_agent)
+                if found is None:
                     return members
-                added = self._responsible(state, conflict, by_agent)
+                added = self._responsible(state, found, outlook, by_agent)
             except GiveUp:
                 return None
             if added in agents:
                 return None
             agents.add(added)
 
+    def _is_split(
+        self, state: State, agent: Agent, by_agent: dict[Agent, list[Transition]]
+    ) -> bool:
+        """Whether some steps of a process are enabled and others not yet: a set that holds the
+        former would have to look at what enables the latter."""
+        if isinstance(agent, PacketAgent):
+            return False
+        return len(by_agent[agent]) < len(self.system.node(state, agent.process).actions)
+
+    def _first_conflict(
+        self, outlook: Outlook, agents: set[Agent], by_agent: dict[Agent, list[Transition]]
+    ) -> Agent | None:
+        for agent in agents:
+            for member in by_agent[agent]:
+                found = conflict(outlook, agent, member)
+                if found is not None:
+                    return found
+        return None
+
     def _responsible(
-        self, state: State, conflict: Conflict, by_agent: dict[Agent, list[Transition]]
+        self, state: State, agent: Agent, outlook: Outlook, by_agent: dict[Agent, list[Transition]]
     ) -> Agent:
-        """An agent with an enabled step without which the conflicting access cannot come."""
+        """An agent with an enabled step without which a step of ``agent`` cannot come."""
         seen: set[Agent] = set()
-        agent = conflict.agent
         while agent not in by_agent:
             if agent in seen:
                 raise GiveUp
             seen.add(agent)
             if isinstance(agent, PacketAgent):
-                agent = self._ahead_of(state, agent, by_agent)
+                agent = self._ahead_of(state, agent)
             else:
-                agent = self._enabler(state, agent, conflict.outlook)
+                agent = self._enabler(state, agent, outlook)
         return agent
 
-    def _ahead_of(
-        self, state: State, agent: PacketAgent, by_agent: dict[Agent, list[Transition]]
-    ) -> Agent:
+    def _ahead_of(self, state: State, agent: PacketAgent) -> Agent:
         element = self.system.outbox(state, agent.owner)[agent.position]
         for position in (*element.after, *element.read_after):
             return PacketAgent(agent.owner, position)

@@ -249,25 +249,34 @@ SharedReceiverStep(r, plan) ==
 (***************************************************************************)
 AllDone == \A p \in Process : at[p].stage = "done"
 
+(* A run ends when all processes have returned and every put has landed.   *)
+Ended == AllDone /\ (\A p \in Process : flight[p] = <<>>)
+
 (* Whatever is taken is the block that its source put for it. *)
 HappensBefore ==
     \A p \in Process : \A i \in DOMAIN consumed[p] : consumed[p][i].right
 
 (* At the end each token that was sent has been taken once, and no other.  *)
 ExactlyOnce ==
-    AllDone =>
+    Ended =>
       \A k \in Round : \A s, d \in Rank : \A t \in 0 .. Tokens - 1 :
         LET taken == {i \in DOMAIN consumed[Receiver(d)] :
                         consumed[Receiver(d)][i].token = Token(s, d, t, k)}
             sent == IF s # d /\ t < routing[<<k, s, d>>] THEN 1 ELSE 0
         IN Cardinality(taken) = sent
 
+(* Loads of counts that wait for nothing: only in a mutant. *)
+CountLoads ==
+    {<<Status(r, Source(r, at[Receiver(r)].peer), at[Receiver(r)].round), f>> :
+       r \in {x \in Rank : /\ ~ Kept("receiver wait_until status")
+                           /\ at[Receiver(x)].stage = "told"}, f \in {"flag", "count"}}
+
+(* The fields of counts that somebody waits for. *)
+PolledCounts == IF Kept("receiver wait_until status") THEN StatusCells ELSE {}
+
 (* Nobody returns with puts in flight, and clean regions end as they began. *)
 \* @type: Set($slot) => Bool;
 QuiescentWith(clean, initial(_)) ==
     /\ \A p \in Process : at[p].stage = "done" => flight[p] = <<>>
-    /\ AllDone => \A slot \in clean : memory[slot] = initial(slot)
-
-(* A run ends when all processes have returned and every put has landed.   *)
-Ended == AllDone /\ (\A p \in Process : flight[p] = <<>>)
+    /\ Ended => \A slot \in clean : memory[slot] = initial(slot)
 =============================================================================

@@ -1,0 +1,105 @@
+"""A schedule in, the answer for each property out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from syncproof.checkers.schedule.clocks import Clocks
+from syncproof.checkers.schedule.collected import Collected
+from syncproof.checkers.schedule.conflicts import Conflicts
+from syncproof.checkers.schedule.cost import cost_of
+from syncproof.checkers.schedule.counters import Counters, check_balances
+from syncproof.checkers.schedule.execution import Costs, Execution, execute
+from syncproof.checkers.schedule.hangs import explain_hang
+from syncproof.checkers.schedule.implied import implied_events, implied_waits, only_counters
+from syncproof.checkers.schedule.pools import may_starve
+from syncproof.checkers.schedule.program import Program, unroll
+from syncproof.checkers.schedule.resets import check_resets
+from syncproof.models.taskflow.findings import CHECKED, HANG, Checked
+from syncproof.models.taskflow.schedule import Schedule
+from syncproof.models.verdict import Answer, PropertyVerdict
+
+
+@dataclass(frozen=True)
+class Checking:
+    """A check with what it was computed from, for pictures and comparisons."""
+
+    checked: Checked
+    program: Program
+    execution: Execution
+
+
+def check(schedule: Schedule, costs: Costs | None = None, *, price: bool = True) -> Checking:
+    """Check a validated schedule by graph; ``price`` simulates what it costs as well."""
+    program = unroll(schedule)
+    execution = execute(program, costs)
+    collected = Collected(program)
+    if any(execution.is_stuck(node) for node in range(program.nodes)):
+        explain_hang(program, execution, collected)
+        check_balances(program, collected)
+        return Checking(_stuck(schedule, program, collected), program, execution)
+    clocks = Clocks(program, execution)
+    counters = Counters(program, clocks, collected)
+    Conflicts(program, clocks, collected).check()
+    counters.check()
+    check_resets(program, clocks, collected)
+    waits = only_counters(program, implied_waits(program, clocks))
+    gone = implied_events(program, waits)
+    starving = may_starve(program, clocks)
+    checked = Checked(
+        schedule.name,
+        len(schedule.tasks),
+        dependencies(program),
+        _answers(program, collected, clocks.exact, starving),
+        tuple(collected.findings),
+        tuple((schedule.tasks[number].name, name) for number, name in waits),
+        tuple(gone),
+        counters.persists(execution.sums),
+        cost_of(program, execution, costs or Costs(), waits) if price else None,
+    )
+    return Checking(checked, program, execution)
+
+
+def dependencies(program: Program) -> int:
+    """Pairs of a trigger and a wait for its event: what the events order."""
+    return sum(len(program.groups[g].nodes) for waits in program.waits for g, _ in waits)
+
+
+def _answers(
+    program: Program, collected: Collected, exact: bool, starving: tuple[int, int] | None
+) -> tuple[PropertyVerdict, ...]:
+    found = []
+    for name in CHECKED:
+        if collected.counts[name]:
+            answer = PropertyVerdict(name, Answer.VIOLATED, collected.first(name))
+        elif not exact:
+            answer = PropertyVerdict(name, Answer.UNDECIDED, "the clocks did not settle")
+        elif name == HANG and starving is not None:
+            waiter, notifier = map(program.name, starving)
+            why = (
+                f"{waiter} may spin on the last core of its pool while {notifier} needs one: "
+                "ask the exploration"
+            )
+            answer = PropertyVerdict(name, Answer.UNDECIDED, why)
+        else:
+            answer = PropertyVerdict(name, Answer.PROVED)
+        found.append(answer)
+    return tuple(found)
+
+
+def _stuck(schedule: Schedule, program: Program, collected: Collected) -> Checked:
+    """A schedule that hangs: what precedes what is not known, so all else is not decided."""
+    answers = []
+    for name in CHECKED:
+        if collected.counts[name]:
+            answers.append(PropertyVerdict(name, Answer.VIOLATED, collected.first(name)))
+        else:
+            answers.append(PropertyVerdict(name, Answer.UNDECIDED, "the schedule hangs"))
+    assert collected.counts[HANG], "a stuck schedule must have a reason"
+    return Checked(
+        schedule.name,
+        len(schedule.tasks),
+        dependencies(program),
+        tuple(answers),
+        tuple(collected.findings),
+    )

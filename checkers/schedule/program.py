@@ -1,0 +1,241 @@
+"""A schedule unrolled over its launches: nodes in queues, and groups of triggers with thresholds.
+
+Every kind of event comes down to *groups*: triggers whose amounts are summed. A wait asks of one
+group that its sum reaches a number. A counter is one group, waited for with its threshold. The
+counter of a core in a cross-core event is one group for each core that has to set, and its n-th
+wait asks each of them for n; a flag is the same with one setter; the n-th wait of a queue for an
+mbarrier asks for n phases of arrivals. So a consumed event needs no subtraction: sums only grow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from syncproof.models.taskflow.schedule import (
+    COUNTER,
+    CROSS_CORE,
+    FLAG,
+    MBARRIER,
+    PENDING,
+    Event,
+    Schedule,
+    setters_of,
+)
+
+Waits = list[tuple[int, int]]
+"""(group, sum that it has to reach), in the order of the waits."""
+
+
+@dataclass(slots=True)
+class Group:
+    """Triggers whose amounts add up; ``nodes`` and ``amounts`` go together.
+
+    ``launch`` is the launch that a zeroed counter is of, or -1.
+    """
+
+    event: str
+    launch: int
+    nodes: list[int] = field(default_factory=list)
+    amounts: list[int] = field(default_factory=list)
+
+    @property
+    def total(self) -> int:
+        """What all triggers add up to."""
+        return sum(self.amounts)
+
+
+@dataclass
+class Receiver:
+    """Where a consumed event is counted: the groups that all have to rise, and the waits."""
+
+    event: Event
+    waiter: str
+    groups: list[int]
+    unit: int
+    waits: list[int] = field(default_factory=list)
+
+    @property
+    def pending(self) -> int:
+        """How many may be pending."""
+        return PENDING[self.event.kind]
+
+
+@dataclass
+class Program:
+    """Nodes 0 to tasks*launches-1 are the tasks, launch by launch; behind them the ranks' own.
+
+    ``queue`` and ``position`` place a node, ``before`` lists what else has to end first (the last
+    tasks of a launch, a barrier). ``members[q]`` are the nodes of queue ``q`` in order. Each rank
+    has a queue of its own behind the schedule's, with the nodes end, zero and start for a launch.
+    """
+
+    schedule: Schedule
+    queue: list[int]
+    position: list[int]
+    before: list[tuple[int, ...]]
+    members: list[list[int]]
+    groups: list[Group]
+    waits: list[Waits]
+    triggers: list[list[tuple[int, int]]]
+    receivers: list[Receiver]
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes there are."""
+        return len(self.queue)
+
+    @property
+    def tasks(self) -> int:
+        """How many of the nodes are tasks."""
+        return len(self.schedule.tasks) * self.schedule.launches.count
+
+    def task_of(self, node: int) -> int:
+        """The number of the task that a node runs, or -1."""
+        return node % len(self.schedule.tasks) if node < self.tasks else -1
+
+    def launch_of(self, node: int) -> int:
+        """The launch that a node belongs to, from 0."""
+        if node < self.tasks:
+            return node // len(self.schedule.tasks)
+        return (node - self.tasks) // 3 // self.schedule.ranks
+
+    def host(self, launch: int, rank: int, phase: int) -> int:
+        """The node of a rank after a launch: its end (0), its zeroing (1), the next start (2)."""
+        return self.tasks + (launch * self.schedule.ranks + rank) * 3 + phase
+
+    def name(self, node: int) -> str:
+        """A node in the words of the file."""
+        several = self.schedule.launches.count > 1
+        if node < self.tasks:
+            launch = f" in launch {self.launch_of(node) + 1}" if several else ""
+            return self.schedule.place_of(self.task_of(node)) + launch
+        rest, phase = divmod(node - self.tasks, 3)
+        launch_number, rank = divmod(rest, self.schedule.ranks)
+        what = ("the end", "the zeroing after", "the start after")[phase]
+        of = "of" if phase == 0 else ""
+        return " ".join(f"{what} {of} launch {launch_number + 1} on rank {rank}".split())
+
+
+def unroll(schedule: Schedule) -> Program:
+    """The program of a validated schedule."""
+    launches, count = schedule.launches.count, len(schedule.tasks)
+    names = {name: number for number, name in enumerate(schedule.queues)}
+    own = [names[task.queue] for task in schedule.tasks]
+    queue = own * launches
+    for rank in [rank for _ in range(launches) for rank in range(schedule.ranks)]:
+        queue += [len(names) + rank] * 3
+    members: list[list[int]] = [[] for _ in range(len(names) + schedule.ranks)]
+    position = []
+    for node, its_queue in enumerate(queue):
+        position.append(len(members[its_queue]))
+        members[its_queue].append(node)
+    made = Program(
+        schedule, queue, position, [()] * len(queue), members, [],
+        [[] for _ in queue], [[] for _ in queue], [],
+    )
+    _add_launches(made, own, names)
+    _Events(made, count).add()
+    return made
+
+
+def _add_launches(program: Program, own: list[int], names: dict[str, int]) -> None:
+    """What orders one launch after another on each rank, and the barriers between ranks."""
+    schedule = program.schedule
+    ranks, count = range(schedule.ranks), len(schedule.tasks)
+    first, last = dict(zip(reversed(own), range(count - 1, -1, -1), strict=True)), dict(
+        zip(own, range(count), strict=True)
+    )
+    rank_of_queue = [each.rank for each in schedule.queues.values()]
+    barrier = schedule.launches.barrier
+    for launch in range(schedule.launches.count):
+        for rank in ranks:
+            program.before[program.host(launch, rank, 0)] = tuple(
+                launch * count + task for q, task in last.items() if rank_of_queue[q] == rank
+            )
+            for phase, names_of in ((1, ("before", "both")), (2, ("after", "both"))):
+                if barrier in names_of:
+                    program.before[program.host(launch, rank, phase)] = tuple(
+                        program.host(launch, other, phase - 1) for other in ranks
+                    )
+        if launch:
+            for q, task in first.items():
+                start = program.host(launch - 1, rank_of_queue[q], 2)
+                program.before[launch * count + task] = (start,)
+
+
+class _Events:
+    """Adds the groups, waits and triggers of all events to a program."""
+
+    def __init__(self, program: Program, count: int) -> None:
+        self.program, self.count = program, count
+        self.schedule = program.schedule
+        self.zeroed = set(self.schedule.launches.zero)
+        self.group_of: dict[tuple[str, int], int] = {}
+        self.sets: dict[tuple[str, str], list[int]] = {}
+        self.receiver_of: dict[tuple[str, str], Receiver] = {}
+
+    def add(self) -> None:
+        for event in self.schedule.events.values():
+            if event.kind in (CROSS_CORE, FLAG):
+                self._add_receivers(event)
+        for node, launch, number in self._nodes():
+            task = self.schedule.tasks[number]
+            for name, amount in task.waits:
+                self._wait(node, launch, task.queue, self.schedule.events[name], amount)
+            for name, amount in task.triggers:
+                for group in self._groups_raised(name, launch, task.queue):
+                    self.program.groups[group].nodes.append(node)
+                    self.program.groups[group].amounts.append(amount)
+                    self.program.triggers[node].append((group, amount))
+        self.program.receivers = list(self.receiver_of.values())
+
+    def _nodes(self) -> Iterator[tuple[int, int, int]]:
+        for launch in range(self.schedule.launches.count):
+            for number in range(self.count):
+                yield launch * self.count + number, launch, number
+
+    def _new_group(self, event: str, launch: int = -1) -> int:
+        self.program.groups.append(Group(event, launch))
+        return len(self.program.groups) - 1
+
+    def _add_receivers(self, event: Event) -> None:
+        """A counter for each core that can wait, raised when all its setters have set."""
+        waiters = event.cores[1:] if event.kind == FLAG else event.cores
+        for waiter in waiters:
+            setters = (
+                event.cores[:1]
+                if event.kind == FLAG
+                else setters_of(event, waiter, self.schedule.queues)
+            )
+            groups = []
+            for setter in setters:
+                groups.append(self._new_group(event.name))
+                self.sets.setdefault((event.name, setter), []).append(groups[-1])
+            self.receiver_of[event.name, waiter] = Receiver(event, waiter, groups, 1)
+
+    def _counter(self, name: str, launch: int) -> int:
+        key = (name, launch if name in self.zeroed else -1)
+        if key not in self.group_of:
+            self.group_of[key] = self._new_group(*key)
+        return self.group_of[key]
+
+    def _groups_raised(self, name: str, launch: int, queue: str) -> list[int]:
+        if self.schedule.events[name].kind in (CROSS_CORE, FLAG):
+            return self.sets.get((name, queue), [])
+        return [self._counter(name, launch)]
+
+    def _wait(self, node: int, launch: int, queue: str, event: Event, amount: int) -> None:
+        waits = self.program.waits[node]
+        if event.kind == COUNTER:
+            times = launch + 1 if event.epochs else 1
+            waits.append((self._counter(event.name, launch), amount * times))
+            return
+        if event.kind == MBARRIER and (event.name, queue) not in self.receiver_of:
+            groups = [self._counter(event.name, launch)]
+            made = Receiver(event, queue, groups, event.arrivals)
+            self.receiver_of[event.name, queue] = made
+        receiver = self.receiver_of[event.name, queue]
+        receiver.waits += [node] * amount
+        for group in receiver.groups:
+            waits.append((group, len(receiver.waits) * receiver.unit))

@@ -1,0 +1,240 @@
+"""The model that a tool is run on: a module of ``specs/tla`` with the constants of an instance."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from importlib import resources
+from itertools import product
+from pathlib import Path
+
+from syncproof.checkers.explicit.check import assignments
+from syncproof.checkers.explicit.search import Budget, Meter, explore
+from syncproof.models.bounds import Bounds
+from syncproof.models.core import Unresolved
+from syncproof.models.errors import UserError
+from syncproof.models.fabric import Profile
+from syncproof.models.instance import Instance
+from syncproof.models.operations import Kind, Operation
+from syncproof.models.protocol import Protocol
+from syncproof.models.system import System
+
+RUN = "Run"
+"""The module that is written for a run: it extends the protocol's and names its routings."""
+
+INVARIANTS = {
+    "happens-before": "HappensBefore",
+    "exactly-once": "ExactlyOnce",
+    "quiescent": "Quiescent",
+    "checks": "Checks",
+    "race-free": "RaceFree",
+}
+"""The invariant that states each property; ``deadlock-free`` is TLC's own and `TERMINATION`."""
+
+TERMINATION = "Termination"
+WITHIN = "Within"
+"""The invariant that no run meets the in-flight bound."""
+
+LARGEST_BLOCK = 512
+MOST_STATES = 20_000
+
+
+def specs_folder() -> Path:
+    """The folder of the modules."""
+    return Path(str(resources.files("syncproof.specs").joinpath("tla")))
+
+
+def module_of(kind: type[Protocol]) -> str:
+    """The module that states the protocol, named as its class; a `UserError` if there is none."""
+    name = kind.__name__
+    if not (specs_folder() / f"{name}.tla").is_file():
+        modules = sorted(f.stem for f in specs_folder().glob("*.tla"))
+        raise UserError(
+            f"there is no TLA+ module {name}",
+            where="--engine tla",
+            expected=f"one of {', '.join(modules)}",
+        )
+    return name
+
+
+def constant_name(parameter: str) -> str:
+    """The CONSTANT of a parameter: ``dense_traffic`` is ``DenseTraffic``."""
+    return "".join(word.capitalize() for word in parameter.split("_"))
+
+
+@dataclass(frozen=True)
+class Model:
+    """What is written for a run: the module ``Run`` and the value of each constant."""
+
+    module: str
+    text: str
+    constants: tuple[tuple[str, str], ...]
+
+    def configuration(self, invariants: Sequence[str], temporal: Sequence[str]) -> str:
+        """The cfg file that asks for these formulas."""
+        lines = ["SPECIFICATION Spec", "CONSTANTS"]
+        lines += [f"    {name} {value}" for name, value in self.constants]
+        lines += [f"INVARIANT {name}" for name in invariants]
+        lines += [f"PROPERTY {name}" for name in temporal]
+        return "\n".join(lines) + "\n"
+
+
+def model_of(instance: Instance) -> Model:
+    """The model of an instance; a `UserError` for what the modules do not state."""
+    module = module_of(instance.kind)
+    _refuse_uncovered(instance)
+    settings = instance.protocol().settings()
+    bounds, profile = instance.bounds, instance.profile
+    constants = {
+        "Ranks": str(bounds.ranks),
+        "Tokens": str(bounds.tokens_per_pair),
+        "Rounds": str(bounds.rounds),
+        "Ordering": spelled("none" if profile.ordering == "none" else "per_pair"),
+        "InFlight": str(profile.in_flight),
+        "Omitted": "{" + ", ".join(spelled(step) for step in omitted_steps(instance)) + "}",
+        **{constant_name(name): spelled(value) for name, value in settings.items()},
+    }
+    values = [(name, f"= {value}") for name, value in sorted(constants.items())]
+    values.append(("Routings", "<- RunRoutings"))
+    text = f"---- MODULE {RUN} ----\nEXTENDS {module}\n{routings(instance)}\n====\n"
+    return Model(module, text, tuple(values))
+
+
+def spelled(value: bool | int | str) -> str:
+    """A constant's value as a cfg file has it."""
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    return f'"{value}"' if isinstance(value, str) else str(value)
+
+
+def routings(instance: Instance) -> str:
+    """The definition of the routings that the instance ranges over."""
+    bounds = instance.bounds
+    if bounds.routing == "all":
+        return "RunRoutings == AnyRouting"
+    protocol = instance.protocol()
+    dense = bool(getattr(protocol, "dense_traffic", False)) and not getattr(protocol, "counts", True)
+    cases = [
+        f"w = <<{k}, {s}, {d}>> -> "
+        f"{sum(bounds.routed(s, e, k, _unasked, dense) for e in bounds.experts_of(d))}"
+        for k, s, d in product(range(bounds.rounds), range(bounds.ranks), range(bounds.ranks))
+        if s != d
+    ]
+    return "RunRoutings == {[w \\in Ways |-> CASE " + "\n  [] ".join(cases) + "]}"
+
+
+def _unasked(name: Hashable, values: Sequence[int]) -> int:
+    raise AssertionError(f"a routing that is given asks for {name}")
+
+
+def _refuse_uncovered(instance: Instance) -> None:
+    """Refuse what the modules say nothing about: a verdict on less would be a wrong one."""
+    profile, bounds = instance.profile, instance.bounds
+    where = f"fabric {profile.name}"
+    uncovered = (
+        (profile.finest_atomicity < LARGEST_BLOCK, "atoms smaller than a block of 512 B"),
+        (profile.immediate, "puts that land at once (immediate)"),
+        (not profile.same_address_order, "puts to one address out of order"),
+        (profile.load_order != "program", "loads out of order"),
+        (profile.quiet != "all", f"quiet: {profile.quiet}"),
+        (bool(profile.hops), "keys that differ between hop classes"),
+    )
+    for is_so, what in uncovered:
+        if is_so:
+            raise UserError(
+                f"the TLA+ modules do not have {what}",
+                where=where,
+                expected="a fabric with whole blocks such as cm384, or another engine",
+            )
+    if bounds.routing == "all" and (
+        bounds.experts_in_all != bounds.ranks or bounds.topk not in (0, bounds.experts_in_all)
+    ):
+        raise UserError(
+            "the TLA+ modules have one expert for each rank when every routing is tried",
+            where="--routing all",
+            expected="no --experts and --topk, or --routing balanced or FILE",
+        )
+    if bounds.ranks < 2:
+        raise UserError("the TLA+ modules have two ranks at least", where="--ranks", expected="2")
+
+
+# Steps left out
+
+
+def step_name(role: str, operation: Operation, text: str) -> str:
+    """The name that a module gives to a step: ``receiver put status``, ``sender quiet kernel_end``.
+
+    ``text`` is its source line: the quiet of a kernel's end is told apart from others.
+    """
+    kind = operation.kind.value
+    if operation.slot is not None:
+        return f"{role} {kind} {operation.slot.region.name}"
+    is_end = operation.kind is Kind.QUIET and "kernel_end" in text
+    return f"{role} {kind} kernel_end" if is_end else f"{role} {kind}"
+
+
+def omitted_steps(instance: Instance) -> list[str]:
+    """The steps that the instance's mutation leaves out, or turns from a wait into a load."""
+    if instance.mutation is None:
+        return []
+    found: set[str] = set()
+    for role, operation, file, line, text in operations_of(instance):
+        if instance.mutation(operation, file, line) is not operation:
+            found.add(step_name(role, operation, text))
+    known = omittable(module_of(instance.kind))
+    for name in sorted(found - known):
+        raise UserError(
+            f"the TLA+ module cannot leave out {name!r}",
+            where="--mutant",
+            expected=f"one of {', '.join(sorted(known))}",
+        )
+    return sorted(found)
+
+
+def omittable(module: str) -> set[str]:
+    """The steps that a module, and those that it extends, can leave out."""
+    return {name for text in texts_of(module) for name in re.findall(r'Kept\("([^"]+)"\)', text)}
+
+
+def texts_of(module: str) -> list[str]:
+    """The text of a module of ours and of those that it extends."""
+    text = (specs_folder() / f"{module}.tla").read_text(encoding="utf-8")
+    extended = re.search(r"^EXTENDS (.+)$", text, re.MULTILINE)
+    found = [text]
+    for name in (extended[1].split(",") if extended else ()):
+        if (specs_folder() / f"{name.strip()}.tla").is_file():
+            found += texts_of(name.strip())
+    return found
+
+
+def operations_of(instance: Instance) -> list[tuple[str, Operation, str, int, str]]:
+    """Every operation of the roles, as (role, operation, file, line, source line).
+
+    Found by one search of a small instance without the mutation, in which every pair of ranks has
+    a token in each round.
+    """
+    small = replace(
+        instance, mutation=None, bounds=Bounds(2, 1, 2), profile=Profile("for the source lines")
+    )
+    system = _first_system(small)
+    explore(system, None, frozenset(), Meter(Budget(states=MOST_STATES)), stop_at_first=False)
+    return [
+        (automaton.process.role, node.operation, node.place.file, node.place.line, node.place.text)
+        for automaton in system.automata
+        for node in automaton.nodes
+        if node.operation is not None and node.place is not None
+    ]
+
+
+def _first_system(instance: Instance) -> System:
+    """The system under the first value of every choice."""
+    choices = dict(next(iter(assignments(instance))))
+    while True:
+        system = instance.system(choices)
+        try:
+            explore(system, None, frozenset(), Meter(Budget(states=MOST_STATES)))
+        except Unresolved as choice:
+            choices[choice.name] = choice.values[0]
+            continue
+        return system
