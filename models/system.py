@@ -22,7 +22,7 @@ from syncproof.models.operations import (
     Reached,
     Statement,
 )
-from syncproof.models.outbox import ADD, Outbox
+from syncproof.models.outbox import ADD, Outbox, Packet
 from syncproof.models.values import Values
 
 State = tuple[int, ...]
@@ -54,8 +54,7 @@ class Failure(NamedTuple):
     expected: str = ""
 
 
-@dataclass(frozen=True)
-class Transition:
+class Transition(NamedTuple):
     """A step from some state, what it leads to and what it says.
 
     ``fair`` is False for what a machine may do but need not ever do.
@@ -70,6 +69,42 @@ class Transition:
 
 class Overfull(Exception):
     """A put met the in-flight bound: the run goes on beyond what is explored."""
+
+
+class Delivery(NamedTuple):
+    """What the fabric may do next with a put: ``after`` is the number of the outbox behind it.
+
+    The source of a copy is read first: then ``after`` is -1, as it depends on what is read.
+    """
+
+    step: Step
+    position: int
+    packet: Packet
+    after: int
+
+
+LOCAL = frozenset(
+    (ActionKind.READ, ActionKind.UPDATE, ActionKind.ISSUE, ActionKind.QUIET, ActionKind.FENCE)
+)
+"""Actions that depend on the process, what it reads and its outbox, and change nothing else."""
+
+
+class Outline(NamedTuple):
+    """Of a node: the cells that it polls, the places of the state that its steps depend on, and
+    whether these, the node and the outbox are all."""
+
+    polls: frozenset[int]
+    looks: tuple[int, ...]
+    local: bool
+
+
+class Move(NamedTuple):
+    """A step of one process as a change of some places of the state."""
+
+    step: Step
+    changes: tuple[tuple[int, int], ...]
+    failures: tuple[Failure, ...]
+    reached: tuple[str, ...]
 
 
 class Access(NamedTuple):
@@ -105,6 +140,12 @@ class Features:
     caches: bool = False
     views: bool = False
     ghosts: bool = False
+
+
+def _changes(before: State, after: State) -> tuple[tuple[int, int], ...]:
+    """The places in which two states differ, with what the second holds there."""
+    pairs = enumerate(zip(before, after, strict=True))
+    return tuple((place, new) for place, (old, new) in pairs if old != new)
 
 
 class System:
@@ -149,6 +190,14 @@ class System:
         self._start = [
             values.number(cell.initial) for cell in cells
         ] if initial_cells is None else list(initial_cells)
+        self._deliveries: dict[tuple[int, int], tuple[Delivery, ...]] = {}
+        self._moves: dict[tuple[int, ...], tuple[Move, ...]] = {}
+        self._issues: dict[tuple[int, int, int, int], int] = {}
+        self._accesses: dict[tuple[Hashable, ...], tuple[Access, ...]] = {}
+        self._outlines: dict[tuple[int, int], Outline] = {}
+        self._entangled = (
+            features.twins or features.views or features.caches or features.ghosts
+        )
         self._atoms: dict[tuple[int, int], list[int]] = {}
         self._atom_of: list[tuple[int, int]] = []
         self._index_atoms()
@@ -226,7 +275,7 @@ class System:
             variant = seen.get(each.step, 0)
             seen[each.step] = variant + 1
             if variant:
-                found[i] = replace(each, step=each.step._replace(variant=variant))
+                found[i] = each._replace(step=each.step._replace(variant=variant))
         return found
 
     def step_transitions(self, state: State, step: Step) -> list[Transition]:
@@ -240,10 +289,51 @@ class System:
     def process_transitions(self, state: State, process: int) -> list[Transition]:
         """The enabled steps of one process."""
         node = self.node(state, process)
+        if node.state == "done":
+            return []
         if node.state == "error":
             assert node.error is not None
             raise node.error
+        outline = self._outlines.get((process, node.number)) or self._outline(process, node)
+        if outline.polls:
+            self.polled |= outline.polls
+        if not outline.local:
+            return self._steps(state, process, node)
+        outbox = state[self.first_outbox + process]
+        key = (process, node.number, outbox, *[state[place] for place in outline.looks])
+        moves = self._moves.get(key)
+        if moves is None:
+            moves = self._moves[key] = tuple(
+                Move(each.step, _changes(state, each.state), each.failures, each.reached)
+                for each in self._steps(state, process, node)
+            )
         found = []
+        for step, changes, failures, reached in moves:
+            work = list(state)
+            for place, value in changes:
+                work[place] = value
+            found.append(Transition(step, tuple(work), failures, reached))
+        return found
+
+    def _outline(self, process: int, node: Node) -> Outline:
+        """What the steps of a node depend on; kept for the next time."""
+        polls = [
+            cell
+            for action in node.actions
+            if action.kind is ActionKind.UPDATE
+            or (action.kind is ActionKind.READ and (action.synchronizing or node.in_sweep))
+            for cell in action.cells
+        ]
+        looks = dict.fromkeys(cell for action in node.actions for cell in action.cells)
+        local = not self._entangled and all(each.kind in LOCAL for each in node.actions)
+        found = Outline(
+            frozenset(polls), tuple(self.first_cell + cell for cell in looks), local
+        )
+        self._outlines[process, node.number] = found
+        return found
+
+    def _steps(self, state: State, process: int, node: Node) -> list[Transition]:
+        found: list[Transition] = []
         for number, action in enumerate(node.actions):
             found += self._act(state, process, node, number, action)
         return found
@@ -264,15 +354,26 @@ class System:
             return []
         work = list(state)
         if kind in (ActionKind.ISSUE, ActionKind.FENCE) and action.packets:
-            after = boxes.issue(self.outbox(state, process), action.packets, action.profiles)
-            if after is None:
-                raise Overfull
-            work[self.first_outbox + process] = self.outboxes.number(after)
+            at = self.first_outbox + process
+            work[at] = self._issued(process, node, number, state[at])
         elif kind is ActionKind.WRITE:
             self._write_all(work, action.writes)
         if kind in (ActionKind.FENCE, ActionKind.QUIET):
             self._order_loads(work, process)
         return [self._moved(work, process, node, number, ())]
+
+    def _issued(self, process: int, node: Node, number: int, outbox: int) -> int:
+        """The number of the outbox after an action that issues puts or a fence."""
+        key = (process, node.number, number, outbox)
+        found = self._issues.get(key)
+        if found is None:
+            action = node.actions[number]
+            before: Outbox = self.outboxes.known[outbox]  # type: ignore[assignment]
+            after = boxes.issue(before, action.packets, action.profiles)
+            found = self._issues[key] = -1 if after is None else self.outboxes.number(after)
+        if found < 0:
+            raise Overfull
+        return found
 
     def is_quiet(self, state: State, process: int, target: int) -> bool:
         """Whether a quiet (towards ``target``, or -1 for all) may pass."""
@@ -299,7 +400,8 @@ class System:
         for cell, value in edge.writes:
             self._write(work, cell, value)
         work[process] = edge.target.number
-        self._say(work, process, edge.statements, failures, reached)
+        if edge.statements:
+            self._say(work, process, edge.statements, failures, reached)
         self._ended(work, process, edge.target, failures)
         step = Step("process", process, (number,))
         return Transition(step, tuple(work), tuple(failures), tuple(reached))
@@ -313,8 +415,6 @@ class System:
     def _read(
         self, state: State, process: int, node: Node, number: int, action: Action
     ) -> Iterator[Transition]:
-        if action.synchronizing or node.in_sweep:
-            self.polled.update(action.cells)
         if action.ordered and self._held_back(state, process, action):
             return
         for values, view in self._readable(state, process, action.cells):
@@ -329,7 +429,6 @@ class System:
     def _update(
         self, state: State, process: int, node: Node, number: int, action: Action
     ) -> Iterator[Transition]:
-        self.polled.update(action.cells)
         if action.ordered and self._held_back(state, process, action):
             return
         values = tuple(self.value(state, cell) for cell in action.cells)
@@ -396,25 +495,37 @@ class System:
 
     def landings(self, state: State, owner: int) -> Iterator[Transition]:
         """The deliveries that the fabric may make from one outbox."""
-        outbox = self.outbox(state, owner)
-        for position, each in enumerate(outbox):
-            if boxes.can_land(each):
-                work = list(state)
-                work[self.first_outbox + owner] = self.outboxes.number(
-                    boxes.landed(outbox, position)
-                )
+        at = self.first_outbox + owner
+        for each in self.deliveries(owner, state[at]):
+            work = list(state)
+            if each.after >= 0:
+                work[at] = each.after
                 self._write_all(work, each.packet.writes)
-                kind = "land" if owner < self.processes else "propagate"
-                what = tuple(cell for cell, _, _ in each.packet.writes)
-                yield Transition(Step(kind, owner, what), tuple(work))
-            elif boxes.can_be_read(each):
-                work = list(state)
+            else:
                 rank = self.automata[owner].process.rank
                 values = [self._seen(state, rank, cell) for cell in each.packet.reads]
-                work[self.first_outbox + owner] = self.outboxes.number(
-                    boxes.source_read(outbox, position, values)
-                )
-                yield Transition(Step("read source", owner, each.packet.reads), tuple(work))
+                after = boxes.source_read(self.outbox(state, owner), each.position, values)
+                work[at] = self.outboxes.number(after)
+            yield Transition(each.step, tuple(work))
+
+    def deliveries(self, owner: int, outbox: int) -> tuple[Delivery, ...]:
+        """What the fabric may do next with the puts of the outbox of that number."""
+        found = self._deliveries.get((owner, outbox))
+        if found is None:
+            found = self._deliveries[owner, outbox] = tuple(self._find_deliveries(owner, outbox))
+        return found
+
+    def _find_deliveries(self, owner: int, number: int) -> Iterator[Delivery]:
+        outbox: Outbox = self.outboxes.known[number]  # type: ignore[assignment]
+        kind = "land" if owner < self.processes else "propagate"
+        for position, each in enumerate(outbox):
+            packet = each.packet
+            if boxes.can_land(each):
+                after = self.outboxes.number(boxes.landed(outbox, position))
+                cells = tuple(cell for cell, _, _ in packet.writes)
+                yield Delivery(Step(kind, owner, cells), position, packet, after)
+            elif boxes.can_be_read(each):
+                yield Delivery(Step("read source", owner, packet.reads), position, packet, -1)
 
     def _write_all(self, work: list[int], writes: Sequence[boxes.Write]) -> None:
         if self.features.views:
@@ -620,9 +731,22 @@ class System:
 
     # Races
 
-    def accesses(self, state: State, transition: Transition) -> list[Access]:
+    def accesses(self, state: State, transition: Transition) -> tuple[Access, ...]:
         """What a step reads and writes, for race-free."""
         step = transition.step
+        if step.kind == "process":
+            source: Hashable = state[step.process]
+        elif step.kind == "land":
+            source = state[self.first_outbox + step.process]
+        else:
+            source = None
+        key = (step.kind, step.process, step.what, source)
+        found = self._accesses.get(key)
+        if found is None:
+            found = self._accesses[key] = tuple(self._find_accesses(state, step))
+        return found
+
+    def _find_accesses(self, state: State, step: Step) -> list[Access]:
         if step.kind == "land":
             is_put = not self._is_add(state, step)
             return [Access(cell, True, True, is_put) for cell in step.what]

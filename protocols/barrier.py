@@ -50,6 +50,9 @@ SCHEMES = (
     "count_at_least",
 )
 SELF_CLEANING = ("reset", "reset_two_slots", "credit", "put_wait", "count", "count_at_least")
+SETTLED = ("reset", "reset_two_slots", "sentinel", "sign_flip", "put_wait")
+"""Schemes whose last step in each barrier completes all of the rank's stores."""
+
 SLOTS = {
     "reset_two_slots": 2,
     "two_slots": 2,
@@ -59,7 +62,6 @@ SLOTS = {
 }
 DATA = Mark("DATA")
 CREDIT = 1024
-TOP_BIT = 0x80000000
 
 
 class Barrier(Protocol):
@@ -102,8 +104,9 @@ class Barrier(Protocol):
                 case "count" | "count_at_least":
                     await self.by_count(core, round)
             self._leave(core, round)
-        # A kernel does not end with stores on their way.
-        await core.quiet()
+        if self.scheme not in SETTLED:
+            # A kernel does not end with stores on their way.
+            await core.quiet()
 
     async def by_epoch(self, core: Core, round: int) -> None:
         """F2, F3, F4: store the epoch at every peer, wait until each peer's is here."""
@@ -187,13 +190,17 @@ class Barrier(Protocol):
             await core.wait_until(self.slot[core.rank][peer, 0], lambda credit: credit <= 0)
 
     async def by_sign_flip(self, core: Core, round: int) -> None:
-        """F7: the first adds 2^31 - (N - 1), the others 1; together they turn the top bit."""
-        amount = TOP_BIT - (core.ranks - 1) if core.rank == 0 else 1
+        """F7: the first adds 2^31 - (N - 1), the others 1; together they turn the top bit.
+
+        Here the word is only as wide as it takes to count the ranks below its top bit.
+        """
+        top_bit = 1 << core.ranks.bit_length()
+        amount = top_bit - (core.ranks - 1) if core.rank == 0 else 1
         word = self.shared[0]
-        before = await core.atomic(word, lambda old: (old + amount) % (2 * TOP_BIT))
+        before = await core.atomic(word, lambda old: (old + amount) % (2 * top_bit))
         self._enter(core, round)
-        side = before & TOP_BIT
-        await core.wait_until(word, lambda now: now & TOP_BIT != side)
+        side = before & top_bit
+        await core.wait_until(word, lambda now: now & top_bit != side)
 
     async def by_put_wait(self, core: Core, round: int) -> None:
         """F7: put a credit where there is none, then take one from each peer."""

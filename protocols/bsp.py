@@ -11,6 +11,9 @@ from syncproof.protocols.output import Output, offsets_of
 
 KERNEL = "moe_distribute_dispatch.h"
 
+WORKSPACE = {"zeroed": (0,), "garbage": (0, 1)}
+"""What a slot of the software SyncAll may hold when the kernel starts."""
+
 
 class BulkSynchronous(Protocol):
     """The MoE dispatch of CANN EP: every core takes part in every phase.
@@ -51,7 +54,7 @@ class BulkSynchronous(Protocol):
             compared=("flag", "count"),
         )
         if self.syncall == "software":
-            found = 0 if self.initial == "zeroed" else any_of(0, 1)
+            found = any_of(*WORKSPACE[self.initial])
             self.workspace = Region(index=(self.cores,), block=32, initial=found)
         self.output = self.include(Output)
 
@@ -133,6 +136,7 @@ class BulkSynchronous(Protocol):
         if self.syncall == "ideal":
             return 0
         met: int = await core.load(self.workspace[core.rank][core.index])
+        core.check(met in WORKSPACE[self.initial], "another core writes to this one's slot")
         return met
 
     async def sync_all(self, core: Core, met: int, at: str) -> int:

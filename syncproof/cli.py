@@ -17,7 +17,7 @@ from typing import Any, NoReturn, TypeVar
 
 import click
 
-PROVED, BAD_INPUT, BROKEN, INTERRUPTED, TERMINATED = 0, 2, 4, 130, 143
+BAD_INPUT, BROKEN, INTERRUPTED, TERMINATED = 2, 4, 130, 143
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -26,7 +26,8 @@ class _Commands(click.Group):
     """Commands and protocols share one namespace: what is no command is checked."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if args and args[0] not in self.commands and args[0] not in ("--help", "--version"):
+        args = args or ["--help"]
+        if args[0] not in self.commands and args[0] not in ("--help", "--version"):
             ctx.obj = tuple(self.commands)
             args = ["check", *args]
         return super().parse_args(ctx, args)
@@ -98,8 +99,15 @@ _SEARCH = _options(
         "--engine",
         default="auto",
         show_default=True,
-        metavar="auto|reference|reduced|all",
-        help="What answers; all compares every engine.",
+        metavar="auto|reference|reduced|certificate|all",
+        help="What answers; all compares every engine. Also tla: the TLA+ module, by --tool.",
+    ),
+    click.option(
+        "--tool",
+        default="",
+        type=click.Choice(["", "tlc", "apalache"]),
+        metavar="tlc|apalache",
+        help="What --engine tla runs.  [default: tlc]",
     ),
     click.option("--full", is_flag=True, help="No reduction: every interleaving."),
     click.option(
@@ -140,6 +148,7 @@ def check(
     /,
     full: bool,
     engine: str,
+    tool: str,
     json_file: str,
     trace: str,
     quiet: bool,
@@ -156,7 +165,7 @@ def check(
 
     request = Request(
         **asked,
-        engine=engine_asked(engine, full),
+        engine=engine_asked(engine, full, tool),
         budget_states=budget_states or 0,
         budget_seconds=budget_seconds or 0.0,
     )
@@ -198,6 +207,25 @@ def replay(trace: str) -> int:
     from syncproof.commands.replay import run
 
     return run(trace)
+
+
+@cli.command()
+@click.argument("protocol", metavar="NAME")
+@_INSTANCE
+@click.option("--property", "properties", multiple=True, metavar="NAME", help="Only this one.")
+@click.option("--mutant", default="", metavar="NAME", help="Leave one operation out (see show).")
+@click.option("--states", "with_states", is_flag=True, help="Also compare all reachable states.")
+@click.option("--memory", default="", metavar="SIZE", help="Such as 4G.")
+@click.option("--budget-seconds", type=float, default=0.0, metavar="S", help="Seconds at most.")
+def compare(with_states: bool, **asked: Any) -> int:
+    """Compare a protocol with its TLA+ module.
+
+    Asks our reference engine and TLC and shows their runs side by side. Exit code 4 if they differ.
+    """
+    from syncproof.commands.compare import run
+    from syncproof.request import Request
+
+    return run(Request(**asked), with_states)
 
 
 @cli.command()
@@ -252,17 +280,23 @@ def _code_of(arguments: Sequence[str]) -> int:
     from syncproof.models.errors import UserError
 
     try:
-        return _finish(cli.main(list(arguments), "check-protocol", standalone_mode=False))
+        with cli.make_context("check-protocol", list(arguments)) as context:
+            code = cli.invoke(context)
+        sys.stdout.flush()
+        return int(code)
+    except click.exceptions.Exit as end:
+        return end.exit_code
     except (UserError, click.ClickException) as error:
         text = error.format_message() if isinstance(error, click.ClickException) else str(error)
         _tell(" ".join(text.split()))
         return BAD_INPUT
-    except (KeyboardInterrupt, click.Abort):
+    except KeyboardInterrupt:
         _tell("interrupted before anything was covered")
         return INTERRUPTED
-    except BaseException as error:
-        broken_pipe = BrokenPipeError in (type(error), type(error.__context__))  # click exits on it
-        return _without_reader() if broken_pipe else _our_error(arguments)
+    except BrokenPipeError:
+        return _without_reader()
+    except BaseException:
+        return _our_error(arguments)
 
 
 def _our_error(arguments: Sequence[str]) -> int:
@@ -273,11 +307,6 @@ def _our_error(arguments: Sequence[str]) -> int:
         f"{command} ({_versions()})"
     )
     return BROKEN
-
-
-def _finish(code: object) -> int:
-    sys.stdout.flush()
-    return code if isinstance(code, int) else PROVED
 
 
 def _tell(text: str) -> None:

@@ -35,18 +35,32 @@ class Engine:
         return function(instance, question, self.name, budget, report)
 
 
+CERTIFICATE = "syncproof.checkers.certificate.check:check"
 EXPLICIT = "syncproof.checkers.explicit.check:check"
 ENGINES = {
     each.name: each
     for each in (
         Engine("reference", "every interleaving, breadth-first, fewest steps", EXPLICIT),
         Engine("reduced", "persistent sets of steps, same verdicts", EXPLICIT),
+        Engine("certificate", "one run, shown to be the only one", CERTIFICATE),
     )
 }
-AUTOMATIC = ENGINES["reduced"]
+AUTOMATIC = Engine(
+    "auto", "a certificate if there is one, else reduced", "syncproof.checkers.automatic:check"
+)
 """What answers when no engine is named."""
 
 UNREDUCED = "reference"
+REFERENCE = ENGINES[UNREDUCED]
+
+OUTSIDE = {
+    each.name: each
+    for each in (
+        Engine("tla", "TLC on the protocol's TLA+ module", "syncproof.outside:check"),
+        Engine("tla-apalache", "Apalache on the protocol's TLA+ module", "syncproof.outside:check"),
+    )
+}
+"""Engines that need programs from outside, and so are asked only by name."""
 
 
 def engines_for(name: str) -> list[Engine]:
@@ -55,14 +69,21 @@ def engines_for(name: str) -> list[Engine]:
         return list(ENGINES.values())
     if name == "auto":
         return [AUTOMATIC]
-    if name not in ENGINES:
-        expected = " or ".join(["auto", *ENGINES, "all"])
+    known = {**ENGINES, **OUTSIDE}
+    if name not in known:
+        expected = " or ".join(["auto", *known, "all"])
         raise UserError(f"no engine {name!r}", where="--engine", expected=expected)
-    return [ENGINES[name]]
+    return [known[name]]
 
 
-def engine_asked(name: str, is_full: bool) -> str:
-    """The engine that ``--engine`` and ``--full`` (no reduction) ask for together."""
+def engine_asked(name: str, is_full: bool, tool: str = "") -> str:
+    """The engine that ``--engine``, ``--full`` (no reduction) and ``--tool`` ask for together."""
+    if tool and name != "tla":
+        raise UserError(
+            f"--tool {tool} with --engine {name}", where="--tool", expected="--engine tla"
+        )
+    if tool == "apalache":
+        name = "tla-apalache"
     if not is_full:
         return name
     if name not in ("auto", UNREDUCED):

@@ -105,9 +105,11 @@ def test_fault_in_a_protocol_names_its_line(
     refused(f"planted.py:{name}", rf"planted\.py:{line}: {pattern}", capsys)
 
 
-def test_role_that_is_not_deterministic_is_refused(capsys: Captured) -> None:
-    """A role that does something else when it runs again cannot be checked."""
-    refused("planted.py:NotDeterministic", "the role rank is not deterministic", capsys)
+@pytest.mark.parametrize("engine", ["auto", "reference", "reduced"])
+def test_role_that_is_not_deterministic_is_refused(engine: str, capsys: Captured) -> None:
+    """A role that does something else when it runs again cannot be checked by any engine."""
+    command = f"planted.py:NotDeterministic --engine {engine}"
+    refused(command, "the role rank is not deterministic", capsys)
 
 
 ROLE = "from syncproof.models.protocol import Protocol, role\nclass X(Protocol):\n    @role\n"

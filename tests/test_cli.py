@@ -211,8 +211,10 @@ def test_engines_that_disagree_exit_4(
     assert run([*asked, "--engine", "all", "--json", str(file)]) == 4
     out = capsys.readouterr().out
     assert "the engines disagree: reference says violated" in out and "lying says proved" in out
-    kept = [each["properties"][0]["answer"] for each in json.loads(file.read_text())["verdicts"]]
-    assert kept == ["violated", "violated", "proved"]
+    verdicts = json.loads(file.read_text())["verdicts"]
+    kept = {each["engine"]: each["properties"][0]["answer"] for each in verdicts}
+    assert list(kept) == list(engines.ENGINES)
+    assert kept["reference"] == "violated" and kept["lying"] == "proved"
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError("planted"), SystemExit("planted")])
@@ -352,6 +354,22 @@ def test_interrupt_says_what_was_covered(number: int, code: int, tmp_path: Path)
     assert verdict.answer is Answer.UNDECIDED and verdict.states > 0
     assert "interrupted" in out and f"states={verdict.states}" in out
     assert [each.name for each in tmp_path.iterdir()] == ["v.json"]
+
+
+def test_help_without_a_reader_is_no_error() -> None:
+    """``check-protocol --help | true`` says nothing on standard error."""
+    command = f"{shlex.quote(sys.executable)} -m syncproof --help | true"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    ended = subprocess.run(command, shell=True, stderr=subprocess.PIPE, env=environment)
+    assert ended.stderr == b""
+
+
+def test_help_names_every_engine(capsys: Captured) -> None:
+    """``check --help`` lists the engines of the table; no arguments at all are a call for help."""
+    assert run(["check", "--help"]) == 0
+    assert f"auto|{'|'.join(engines.ENGINES)}|all" in capsys.readouterr().out
+    assert run([]) == 0
+    assert "Usage: check-protocol" in capsys.readouterr().out
 
 
 def test_reader_that_leaves_does_not_change_the_answer() -> None:

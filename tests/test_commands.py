@@ -148,3 +148,15 @@ def test_protocol_of_another_package_is_found(
     assert run(["broken"]) == 2
     said = capsys.readouterr().err
     assert re.fullmatch(r".*entry point broken = their_bell:Nothing: does not load.*\n", said)
+
+
+def test_free_choices_are_resolved_again_by_show_and_replay(
+    tmp_path: Path, capsys: Captured
+) -> None:
+    """A protocol whose roles choose can be shown, and its traces name what was chosen."""
+    assert run(["show", "sp", "--rounds", "1"]) == 0
+    assert re.search(r"no-wait-until@counts\.py:\d+", capsys.readouterr().out)
+    trace = tmp_path / "t.json"
+    one_window = ["sp", "--set", "windows=1", "--rounds", "2", "--engine", "reduced"]
+    assert run([*one_window, "-q", "--trace", str(trace)]) == 1
+    assert run(["replay", str(trace)]) == 1

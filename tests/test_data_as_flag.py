@@ -19,7 +19,6 @@ from syncproof.checkers.explicit.check import check, question_of
 from syncproof.checkers.explicit.mutating import find_mutants
 from syncproof.models.bounds import Bounds, RoutingTable
 from syncproof.models.core import Core
-from syncproof.models.errors import UserError
 from syncproof.models.instance import Instance
 from syncproof.models.profiles import load_profile
 from syncproof.models.protocol import Setting
@@ -106,27 +105,74 @@ ROWS = [
     Row("counts, one way", "sp", routing=ONE_WAY, engines=ALL),
     Row("counts, a silent round", "sp", routing=SILENT_ROUND, engines=ALL),
     Row("one window", "sp", HB, "wait_until", settings={"windows": 1}, rounds=2),
-    Row("no quiet, a reset that comes too late", "sp", HB, "wait_until(slot",
-        settings={"quiet": False}),
-    Row("no quiet, a reset that wipes the next token", "sp", DEADLOCK, "wait_until",
-        settings={"quiet": False, **SPARSE}, asked=(DEADLOCK,), engines=REDUCED),
+    Row(
+        "no quiet, a reset that comes too late",
+        "sp",
+        HB,
+        "wait_until(slot",
+        settings={"quiet": False},
+    ),
+    Row(
+        "no quiet, a reset that wipes the next token",
+        "sp",
+        DEADLOCK,
+        "wait_until",
+        settings={"quiet": False, **SPARSE},
+        asked=(DEADLOCK,),
+        engines=REDUCED,
+    ),
     Row("counts, two tokens", "sp", tokens=2, engines=REDUCED),
-    Row("a token like the sentinel", "sp", DEADLOCK, "wait_until(slot",
-        dropped=("reserved_sentinel",), rounds=1, routing=ONE_WAY),
-    Row("a whole block like the sentinel", "sp", DEADLOCK, "wait_until(slot",
-        settings={"compare": "block"}, dropped=("reserved_sentinel",), rounds=1, routing=ONE_WAY),
+    Row(
+        "a token like the sentinel",
+        "sp",
+        DEADLOCK,
+        "wait_until(slot",
+        dropped=("reserved_sentinel",),
+        rounds=1,
+        routing=ONE_WAY,
+    ),
+    Row(
+        "a whole block like the sentinel",
+        "sp",
+        DEADLOCK,
+        "wait_until(slot",
+        settings={"compare": "block"},
+        dropped=("reserved_sentinel",),
+        rounds=1,
+        routing=ONE_WAY,
+    ),
     Row("the whole block is compared", "sp", settings={"compare": "block"}, routing=ONE_WAY),
-    Row("128 B atoms, lead", "sp", HB, "wait_until(slot", ATOMS_OF_128,
-        {"compare": "lead", **SPARSE}, **ONE_TOKEN),
-    Row("128 B atoms, block", "sp", HB, "wait_until(slot", ATOMS_OF_128,
-        {"compare": "block", **SPARSE}, **ONE_TOKEN),
-    Row("128 B atoms, atom", "sp", "", "", ATOMS_OF_128, {"compare": "atom", **SPARSE},
-        **ONE_TOKEN),
+    Row(
+        "128 B atoms, lead",
+        "sp",
+        HB,
+        "wait_until(slot",
+        ATOMS_OF_128,
+        {"compare": "lead", **SPARSE},
+        **ONE_TOKEN,
+    ),
+    Row(
+        "128 B atoms, block",
+        "sp",
+        HB,
+        "wait_until(slot",
+        ATOMS_OF_128,
+        {"compare": "block", **SPARSE},
+        **ONE_TOKEN,
+    ),
+    Row(
+        "128 B atoms, atom", "sp", "", "", ATOMS_OF_128, {"compare": "atom", **SPARSE}, **ONE_TOKEN
+    ),
     # sw
     Row("counts", "sw"),
     Row("without the quiet", "sw", HB, "load", settings={"quiet": False}, rounds=1),
-    Row("without the quiet, a pair in order", "sw", fabric="cm384,ordering=per_pair",
-        settings={"quiet": False}, rounds=2),
+    Row(
+        "without the quiet, a pair in order",
+        "sw",
+        fabric="cm384,ordering=per_pair",
+        settings={"quiet": False},
+        rounds=2,
+    ),
     Row("one window", "sw", HB, "load", settings={"windows": 1}, rounds=2),
     # tff
     Row("constant flag, reset after", "tff"),
@@ -134,60 +180,170 @@ ROWS = [
     Row("constant flag, never reset", "tff", HB, "load", settings={"reset": "never"}),
     Row("epoch flag, never reset", "tff", settings={"flag": "epoch", "reset": "never"}),
     Row("one window", "tff", HB, "load", settings={"windows": 1}, rounds=2),
-    Row("128 B atoms, a flag in each block", "tff", HB, "load", ATOMS_OF_128, SPARSE,
-        **ONE_TOKEN),
-    Row("128 B atoms, a flag in each block's tail", "tff", HB, "load", ATOMS_OF_128,
-        {"flag_at": "tail", **SPARSE}, **ONE_TOKEN),
-    Row("128 B atoms, a flag in each atom", "tff", "", "", ATOMS_OF_128,
-        {"flags": "atom", **SPARSE}, **ONE_TOKEN),
-    Row("128 B atoms, a flag in each atom, with counts", "tff", "", "", ATOMS_OF_128,
-        {"flags": "atom"}, routing=ONE_WAY, engines=REDUCED),
-    Row("reset before, one window, reused on reset", "tff", HB, "load",
-        settings={"reset": "before", "windows": 1, "reuse": "reset"}, rounds=2),
-    Row("reset after, one window, reused on reset", "tff",
-        settings={"windows": 1, "reuse": "reset"}, rounds=2),
+    Row("128 B atoms, a flag in each block", "tff", HB, "load", ATOMS_OF_128, SPARSE, **ONE_TOKEN),
+    Row(
+        "128 B atoms, a flag in each block's tail",
+        "tff",
+        HB,
+        "load",
+        ATOMS_OF_128,
+        {"flag_at": "tail", **SPARSE},
+        **ONE_TOKEN,
+    ),
+    Row(
+        "128 B atoms, a flag in each atom",
+        "tff",
+        "",
+        "",
+        ATOMS_OF_128,
+        {"flags": "atom", **SPARSE},
+        **ONE_TOKEN,
+    ),
+    Row(
+        "128 B atoms, a flag in each atom, with counts",
+        "tff",
+        "",
+        "",
+        ATOMS_OF_128,
+        {"flags": "atom"},
+        routing=ONE_WAY,
+        engines=REDUCED,
+    ),
+    Row(
+        "reset before, one window, reused on reset",
+        "tff",
+        HB,
+        "load",
+        settings={"reset": "before", "windows": 1, "reuse": "reset"},
+        rounds=2,
+    ),
+    Row(
+        "reset after, one window, reused on reset",
+        "tff",
+        settings={"windows": 1, "reuse": "reset"},
+        rounds=2,
+    ),
     Row("reset before, two windows", "tff", settings={"reset": "before"}, routing=ONE_WAY),
     # dc
     Row("ideal checksum with the round", "dc", engines=REDUCED),
     Row("ideal checksum with the round, 2 rounds", "dc", rounds=2, routing=ONE_WAY),
-    Row("leads repeat", "dc", HB, "load(slot)", dropped=("distinct_leads",),
-        settings=SPARSE, engines=REDUCED),
-    Row("a lead of zeros", "dc", HB, "load(slot)", dropped=("distinct_leads",), rounds=1,
-        routing=ONE_WAY),
-    Row("ideal checksum without the round", "dc", HB, "load(slot)",
-        settings={"round_in_checksum": False}, routing=ONE_WAY),
-    Row("additive checksum without the round, stale window", "dc", HB, "load(slot)",
-        settings={"checksum": "additive", "round_in_checksum": False}, tokens=2,
-        routing=(((0, 2), (0, 0)),), engines=REDUCED),
-    Row("additive checksum with the round, stale window", "dc", HB, "load(slot)",
-        settings={"checksum": "additive"}, tokens=2, routing=(((0, 2), (0, 0)),),
-        engines=REDUCED),
-    Row("additive checksum with the round, no two leads to add", "dc",
-        settings={"checksum": "additive"}, routing=ONE_WAY, engines=REDUCED),
-    Row("zeroed window and checksum", "dc", HB, "load(slot)",
+    Row(
+        "leads repeat",
+        "dc",
+        HB,
+        "load(slot)",
+        dropped=("distinct_leads",),
+        settings=SPARSE,
+        engines=REDUCED,
+    ),
+    Row(
+        "a lead of zeros",
+        "dc",
+        HB,
+        "load(slot)",
+        dropped=("distinct_leads",),
+        rounds=1,
+        routing=ONE_WAY,
+    ),
+    Row(
+        "ideal checksum without the round",
+        "dc",
+        HB,
+        "load(slot)",
+        settings={"round_in_checksum": False},
+        routing=ONE_WAY,
+    ),
+    Row(
+        "additive checksum without the round, stale window",
+        "dc",
+        HB,
+        "load(slot)",
+        settings={"checksum": "additive", "round_in_checksum": False},
+        tokens=2,
+        routing=(((0, 2), (0, 0)),),
+        engines=REDUCED,
+    ),
+    Row(
+        "additive checksum with the round, stale window",
+        "dc",
+        HB,
+        "load(slot)",
+        settings={"checksum": "additive"},
+        tokens=2,
+        routing=(((0, 2), (0, 0)),),
+        engines=REDUCED,
+    ),
+    Row(
+        "additive checksum with the round, no two leads to add",
+        "dc",
+        settings={"checksum": "additive"},
+        routing=ONE_WAY,
+        engines=REDUCED,
+    ),
+    Row(
+        "zeroed window and checksum",
+        "dc",
+        HB,
+        "load(slot)",
         settings={"checksum": "additive", "round_in_checksum": False, "initial": "zeroed"},
-        rounds=1),
-    Row("zeroed window and checksum, ideal with the round", "dc",
-        settings={"initial": "zeroed"}, rounds=1, routing=ONE_WAY),
-    Row("the checksum's arrival alone", "dc", HB, "load(slot)", settings={"compare": False},
-        rounds=1),
-    Row("the checksum's arrival alone, a pair in order", "dc", fabric="cm384,ordering=per_pair",
-        settings={"compare": False}, rounds=2, routing=ONE_WAY),
+        rounds=1,
+    ),
+    Row(
+        "zeroed window and checksum, ideal with the round",
+        "dc",
+        settings={"initial": "zeroed"},
+        rounds=1,
+        routing=ONE_WAY,
+    ),
+    Row(
+        "the checksum's arrival alone",
+        "dc",
+        HB,
+        "load(slot)",
+        settings={"compare": False},
+        rounds=1,
+    ),
+    Row(
+        "the checksum's arrival alone, a pair in order",
+        "dc",
+        fabric="cm384,ordering=per_pair",
+        settings={"compare": False},
+        rounds=2,
+        routing=ONE_WAY,
+    ),
     Row("128 B atoms", "dc", HB, "load(slot)", ATOMS_OF_128, SPARSE, **ONE_TOKEN),
-    Row("one window", "dc", HB, "load(slot)", settings={"windows": 1}, rounds=2,
-        routing=ONE_WAY),
+    Row("one window", "dc", HB, "load(slot)", settings={"windows": 1}, rounds=2, routing=ONE_WAY),
 ]
 ROWS += [
     row
     for name in KINDS
     for row in (
         Row("no counts, dense traffic", name, settings=SPARSE, routing="all"),
-        Row("no counts, sparse traffic", name, HB, settings=SPARSE,
-            dropped=("dense_traffic",), routing="all", engines=REDUCED),
-        Row("no counts, a silent round", name, HB, settings=SPARSE,
-            dropped=("dense_traffic",), routing=SILENT_ROUND),
-        Row("no counts, one way", name, HB, settings=SPARSE,
-            dropped=("dense_traffic",), routing=ONE_WAY),
+        Row(
+            "no counts, sparse traffic",
+            name,
+            HB,
+            settings=SPARSE,
+            dropped=("dense_traffic",),
+            routing="all",
+            engines=REDUCED,
+        ),
+        Row(
+            "no counts, a silent round",
+            name,
+            HB,
+            settings=SPARSE,
+            dropped=("dense_traffic",),
+            routing=SILENT_ROUND,
+        ),
+        Row(
+            "no counts, one way",
+            name,
+            HB,
+            settings=SPARSE,
+            dropped=("dense_traffic",),
+            routing=ONE_WAY,
+        ),
     )
 ]
 ROWS += [
@@ -197,18 +353,35 @@ ROWS += [
         Row("counts, all routings", name, routing="all", engines=("certificate",)),
         Row("counts, 3 ranks", name, ranks=3, engines=("certificate",)),
         Row("counts, 8 ranks", name, ranks=8, engines=("certificate",)),
-        Row("counts, 3 ranks that only send to 2 that only receive", name, ranks=5,
-            routing=TO_RECEIVERS, engines=("certificate",)),
-        Row("no counts, dense traffic, 8 ranks", name, ranks=8, settings=SPARSE,
-            engines=("certificate",)),
+        Row(
+            "counts, 3 ranks that only send to 2 that only receive",
+            name,
+            ranks=5,
+            routing=TO_RECEIVERS,
+            engines=("certificate",),
+        ),
+        Row(
+            "no counts, dense traffic, 8 ranks",
+            name,
+            ranks=8,
+            settings=SPARSE,
+            engines=("certificate",),
+        ),
     )
 ]
 LONG = [
     Row("all routings", "sp", routing="all"),
     Row("all routings", "dc", routing="all"),
     Row("3 ranks", "sp", ranks=3),
-    Row("128 B atoms, atom, three rounds", "sp", "", "", ATOMS_OF_128, {"compare": "atom"},
-        routing=ONE_WAY),
+    Row(
+        "128 B atoms, atom, three rounds",
+        "sp",
+        "",
+        "",
+        ATOMS_OF_128,
+        {"compare": "atom"},
+        routing=ONE_WAY,
+    ),
 ]
 
 
@@ -289,66 +462,3 @@ def test_every_operation_is_needed(name: str) -> None:
         changed = mutant.applied(made)
         question = question_of(changed, name, mutant=mutant.name, properties=asked)
         assert check(changed, question, "reduced").answer is Answer.VIOLATED, mutant.name
-
-
-# Dense traffic
-
-
-class OpenChoice(Exception):
-    """A choice that has no answer yet."""
-
-
-def routings(bounds: Bounds, source: int, dense: bool) -> set[tuple[int, ...]]:
-    """What one rank may send to the experts of the others: every answer to every choice."""
-    experts = [e for e in range(bounds.experts_in_all) if bounds.home(e) != source]
-    found: set[tuple[int, ...]] = set()
-    pending: list[dict[Any, int]] = [{}]
-    while pending:
-        chosen = pending.pop()
-
-        def choose(name: Any, values: Any, chosen: dict[Any, int] = chosen) -> int:
-            if name not in chosen:
-                pending.extend({**chosen, name: value} for value in values)
-                raise OpenChoice
-            return chosen[name]
-
-        try:
-            found.add(tuple(bounds.routed(source, e, 0, choose, dense) for e in experts))
-        except OpenChoice:
-            continue
-    return found
-
-
-@pytest.mark.parametrize(
-    ("ranks", "tokens", "experts", "topk"),
-    [(2, 1, 2, 0), (2, 2, 4, 2), (3, 1, 3, 2), (3, 2, 6, 1), (3, 2, 6, 3), (4, 3, 4, 1)],
-)
-def test_dense_routings_are_those_without_an_empty_pair(
-    ranks: int, tokens: int, experts: int, topk: int
-) -> None:
-    """Dense traffic leaves exactly the routings that send every other rank at least one token."""
-    bounds = Bounds(ranks, tokens, 1, experts, topk, "all")
-    for source in range(ranks):
-        homes = [bounds.home(e) for e in range(experts) if bounds.home(e) != source]
-        expected = {
-            sent
-            for sent in routings(bounds, source, dense=False)
-            if {home for home, n in zip(homes, sent, strict=True) if n} == set(homes)
-        }
-        assert expected and routings(bounds, source, dense=True) == expected
-
-
-def test_an_empty_pair_contradicts_dense_traffic() -> None:
-    """A given routing with an empty pair, or too few tokens for all, is refused in one line."""
-    with pytest.raises(UserError, match="sends nothing from rank 1 to rank 0 in round 0"):
-        Row("", "sp", settings=SPARSE, routing=ONE_WAY).verdict("reduced")
-    with pytest.raises(UserError, match="do not reach every other rank"):
-        routings(Bounds(4, 1, 1, 4, 2, "all"), 0, dense=True)
-
-
-def test_dense_traffic_is_assumed_only_without_counts() -> None:
-    """A verdict with counts does not list an assumption that it does not use."""
-    with_counts = Row("", "sp").instance().protocol().assumptions()
-    without = Row("", "sp", settings=SPARSE).instance().protocol().assumptions()
-    assert set(with_counts) == {"reserved_sentinel"}
-    assert set(without) == {"reserved_sentinel", "dense_traffic"}

@@ -5,11 +5,35 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 
 from syncproof.checkers.certificate.run import NotCertified, SingleRun
+from syncproof.checkers.explicit.search import Budget
 from syncproof.models.core import Unresolved
 from syncproof.models.errors import UserError
 from syncproof.models.instance import Instance
 from syncproof.models.reaches import declared_reaches
 from syncproof.models.verdict import Answer, PropertyVerdict, Question, Verdict
+
+
+def check(
+    instance: Instance,
+    question: Question,
+    engine: str,
+    budget: Budget,
+    report: Callable[[int, int, int], None] | None = None,
+) -> Verdict:
+    """The certificate as an engine of its own: it proves, or it decides nothing."""
+    certified = certify(instance, question, report)
+    if isinstance(certified, Verdict):
+        return certified
+    reason = f"no certificate: {certified}"
+    return Verdict(
+        question,
+        engine,
+        tuple(PropertyVerdict(name, Answer.UNDECIDED, reason) for name in question.properties),
+        0,
+        0,
+        0,
+        instance.protocol().assumptions(),
+    )
 
 
 def certify(
@@ -23,7 +47,6 @@ def certify(
     obstacle = _outside(instance)
     if obstacle:
         return obstacle
-    runs: list[SingleRun] = []
     states = transitions = depth = assigned = 0
     reached: set[str] = set()
     persists: set[str] = set()
@@ -46,7 +69,6 @@ def certify(
         persists |= run.persisting()
         if report is not None:
             report(states, len(pending), depth)
-    del runs
     missing = [name for name in declared_reaches(instance.kind) if name not in reached]
     if missing:
         return f"no run reaches {missing[0]!r}"

@@ -21,35 +21,40 @@ from syncproof.checkers.explicit.outlook import (
 from syncproof.models.automaton import Edge, Node
 from syncproof.models.lowering import Action, ActionKind
 from syncproof.models.outbox import SET, Write
-from syncproof.models.system import Transition
+from syncproof.models.system import State, Transition
 
 
-def conflict(outlook: Outlook, agent: Agent, member: Transition) -> Agent | None:
-    """An agent of the outlook with a step that depends on ``member``, a step of ``agent``."""
-    system, state = outlook.system, outlook.state
+def conflict(
+    outlook: Outlook, state: State, agent: Agent, member: Transition, behind: int = -1
+) -> Agent | None:
+    """An agent of the outlook with a step that depends on ``member``, a step of ``agent``.
+
+    ``behind`` is a process whose puts do not count as writers: they land behind the member.
+    """
+    system = outlook.system
     if isinstance(agent, PacketAgent):
         packet = system.outbox(state, agent.owner)[agent.position].packet
         if packet.reads:
             return _writer(outlook, packet.reads)
         if agent.owner in outlook.returned:
             return ProcessAgent(agent.owner)
-        return _with_writes(outlook, packet.writes)
+        return _with_writes(outlook, packet.writes, behind)
     node, number = system.node(state, agent.process), member.step.what[0]
     action = node.actions[number]
     values = tuple(system.value(state, cell) for cell in action.cells)
     edge = system.automata[agent.process].edge(node, number, values)
     assert edge is not None
-    return _with_ghosts(outlook, action, edge) or _with_memory(
+    return _with_ghosts(outlook, state, action, edge) or _with_memory(
         outlook, agent.process, node, number, edge
     )
 
 
-def _with_ghosts(outlook: Outlook, action: Action, edge: Edge) -> Agent | None:
+def _with_ghosts(outlook: Outlook, state: State, action: Action, edge: Edge) -> Agent | None:
     edges = [edge]
     if action.kind is ActionKind.SYNC:
         system = outlook.system
         for member in action.members:
-            found = system.automata[member].edge(system.node(outlook.state, member), 0, ())
+            found = system.automata[member].edge(system.node(state, member), 0, ())
             assert found is not None
             edges.append(found)
     for each in edges:
@@ -79,10 +84,11 @@ def _with_memory(
     return None
 
 
-def _writer(outlook: Outlook, cells: Iterable[int]) -> Agent | None:
+def _writer(outlook: Outlook, cells: Iterable[int], behind: int = -1) -> Agent | None:
     for cell in cells:
-        for agent in outlook.writers.get(cell, ()):
-            return agent
+        for agent, packet in outlook.writers.get(cell, ()):
+            if packet is None or agent[0] != behind:
+                return agent
     return None
 
 
@@ -93,10 +99,12 @@ def _plain_reader(outlook: Outlook, cells: Iterable[int]) -> Agent | None:
     return None
 
 
-def _with_writes(outlook: Outlook, writes: Iterable[Write]) -> Agent | None:
+def _with_writes(
+    outlook: Outlook, writes: Iterable[Write], behind: int = -1
+) -> Agent | None:
     """Who else writes there, reads there plainly, or waits and would see the difference."""
     cells = [cell for cell, _, _ in writes]
-    found = _writer(outlook, cells) or _plain_reader(outlook, cells)
+    found = _writer(outlook, cells, behind) or _plain_reader(outlook, cells)
     return found or _waiter(outlook, tuple(writes))
 
 

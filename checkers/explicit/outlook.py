@@ -79,27 +79,42 @@ class Reader(NamedTuple):
     action: Action
 
 
-@dataclass(frozen=True)
+class Writer(NamedTuple):
+    """Who writes a cell, and with which put, if it is one."""
+
+    agent: Agent
+    packet: Packet | None
+
+
 class Atoms:
-    """The cells that change together: their atom, and their index in it."""
+    """The cells of a system that change together: their atom, and their index in it.
 
-    cells: tuple[tuple[int, ...], ...]
-    atom_of: tuple[int, ...]
-    index_in: tuple[int, ...]
+    Each hidden lock is an atom by itself.
+    """
 
-    @staticmethod
-    def of(system: System) -> Atoms:
-        """The atoms of a system; each hidden lock is one by itself."""
+    def __init__(self, system: System) -> None:
         numbers: dict[object, list[int]] = {}
         for cell, each in enumerate(system.cells):
             numbers.setdefault((str(each.slot), each.atom), []).append(cell)
         if system.features.locks:
             for cell in range(len(system.cells), 2 * len(system.cells)):
                 numbers[cell] = [cell]
-        cells = tuple(map(tuple, numbers.values()))
-        where = {c: (atom, i) for atom, group in enumerate(cells) for i, c in enumerate(group)}
-        ordered = [where[cell] for cell in sorted(where)]
-        return Atoms(cells, tuple(a for a, _ in ordered), tuple(i for _, i in ordered))
+        self.cells = tuple(map(tuple, numbers.values()))
+        where = {c: (a, i) for a, group in enumerate(self.cells) for i, c in enumerate(group)}
+        self.atom_of = tuple(where[cell][0] for cell in sorted(where))
+        self.index_in = tuple(where[cell][1] for cell in sorted(where))
+        self._split: dict[tuple[Write, ...], tuple[tuple[int, tuple[Write, ...]], ...]] = {}
+
+    def split(self, writes: tuple[Write, ...]) -> tuple[tuple[int, tuple[Write, ...]], ...]:
+        """The writes of one step by the atom that they go to."""
+        found = self._split.get(writes)
+        if found is None:
+            by_atom: dict[int, list[Write]] = {}
+            for write in writes:
+                by_atom.setdefault(self.atom_of[write[0]], []).append(write)
+            found = tuple((atom, tuple(group)) for atom, group in by_atom.items())
+            self._split[writes] = found
+        return found
 
 
 class Outlook:
@@ -115,14 +130,14 @@ class Outlook:
     ) -> None:
         self.system, self.atoms, self.state = system, atoms, state
         self.frozen, self.asked = frozen, asked
-        self.writers: dict[int, list[Agent]] = {}
+        self.writers: dict[int, dict[Writer, None]] = {}
         self.plain_readers: dict[int, Agent] = {}
         self.ghosts: dict[str, Agent] = {}
         self.returned: set[int] = set()
         self.readers: dict[int, list[Reader]] = {}
         self._contents: dict[int, set[Contents]] = {}
-        self._stores: dict[int, list[tuple[Write, ...]]] = {}
-        self._copies: dict[int, list[tuple[int, Agent]]] = {}
+        self._stores: dict[int, dict[tuple[Write, ...], None]] = {}
+        self._copies: dict[int, dict[tuple[int, Writer], None]] = {}
         self._visited: dict[Place, Fenced] = {}
         self._arrived: dict[tuple[str, int], dict[int, list[tuple[Place, int]]]] = {}
         self._work: list[Place] = []
@@ -141,8 +156,24 @@ class Outlook:
         for process in range(system.processes):
             if ProcessAgent(process) not in self.frozen:
                 self._visit(Place(process, system.node(state, process), ()), Fenced.NOT)
+        self._finish()
+
+    def _finish(self) -> None:
         while self._work:
             self._go_on(self._work.pop())
+
+    def follow(self, process: int, action: Action, edges: Iterable[tuple[int, Edge]]) -> None:
+        """Let a frozen process take one step, with the ``edges`` of others that take it along.
+
+        What it changes comes on top of what the others might do before. Raises `GiveUp`.
+        """
+        if action.kind in (ActionKind.UPDATE, ActionKind.WRITE):
+            raise GiveUp
+        for packet in action.packets if action.kind is ActionKind.ISSUE else ():
+            self._lands(packet, ProcessAgent(process))
+        for member, edge in edges:
+            self._visit(Place(member, edge.target, ((action.group, 1),)), Fenced.NOT)
+        self._finish()
 
     # Memory
 
@@ -166,13 +197,12 @@ class Outlook:
         seen = (tuple(each[a][i] for a, i in places) for each in product(*sets))
         return iter(dict.fromkeys(seen))
 
-    def applied(self, held: Contents, atom: int, writes: Iterable[Write]) -> Contents:
+    def applied(self, held: Contents, writes: Iterable[Write]) -> Contents:
         """The contents of an atom after some writes to it."""
         after = list(held)
         for cell, value, mode in writes:
-            if self.atoms.atom_of[cell] == atom:
-                index = self.atoms.index_in[cell]
-                after[index] = self.sum(after[index], value) if mode == ADD else value
+            index = self.atoms.index_in[cell]
+            after[index] = self.sum(after[index], value) if mode == ADD else value
         return tuple(after)
 
     def sum(self, one: int, other: int) -> int:
@@ -182,24 +212,19 @@ class Outlook:
             raise GiveUp
         return self.system.values.number(a + b)
 
-    def _store(self, writes: Iterable[Write], agent: Agent) -> None:
+    def _store(self, writes: tuple[Write, ...], writer: Writer) -> None:
         """Writes of one step, at any time from now on and behind any other."""
-        by_atom: dict[int, list[Write]] = {}
-        for write in writes:
-            self._written(write[0], agent)
-            by_atom.setdefault(self.atoms.atom_of[write[0]], []).append(write)
-        for atom, group in by_atom.items():
-            stores = self._stores.setdefault(atom, [])
-            store = tuple(group)
+        for cell, _, _ in writes:
+            self._written(cell, writer)
+        for atom, store in self.atoms.split(writes):
+            stores = self._stores.setdefault(atom, {})
             if store not in stores:
-                stores.append(store)
+                stores[store] = None
                 for held in tuple(self.contents(atom)):
-                    self._may_hold(atom, self.applied(held, atom, store))
+                    self._may_hold(atom, self.applied(held, store))
 
-    def _written(self, cell: int, agent: Agent) -> None:
-        agents = self.writers.setdefault(cell, [])
-        if agent not in agents:
-            agents.append(agent)
+    def _written(self, cell: int, writer: Writer) -> None:
+        self.writers.setdefault(cell, {})[writer] = None
 
     def _may_hold(self, atom: int, held: Contents) -> None:
         known = self.contents(atom)
@@ -209,10 +234,10 @@ class Outlook:
             raise GiveUp
         known.add(held)
         for store in tuple(self._stores.get(atom, ())):
-            self._may_hold(atom, self.applied(held, atom, store))
+            self._may_hold(atom, self.applied(held, store))
         for cell, value in zip(self.atoms.cells[atom], held, strict=True):
             for target, copier in tuple(self._copies.get(cell, ())):
-                self._store([(target, value, boxes.SET)], copier)
+                self._store(((target, value, boxes.SET),), copier)
         self._work += [each.place for each in self.readers.get(atom, ())]
 
     # The fabric
@@ -241,17 +266,16 @@ class Outlook:
                 self._read_plainly(packet.reads, agent)
 
     def _lands(self, packet: Packet, agent: Agent) -> None:
+        writer = Writer(agent, packet)
         if not packet.reads:
-            self._store(packet.writes, agent)
+            self._store(packet.writes, writer)
             return
         self._read_plainly(packet.reads, agent)
         for (target, _, _), source in zip(packet.writes, packet.reads, strict=True):
-            self._written(target, agent)
-            copies = self._copies.setdefault(source, [])
-            if (target, agent) not in copies:
-                copies.append((target, agent))
+            self._written(target, writer)
+            self._copies.setdefault(source, {})[target, writer] = None
             for (value,) in tuple(self.combinations((source,))):
-                self._store([(target, value, boxes.SET)], agent)
+                self._store(((target, value, boxes.SET),), writer)
 
     def _read_plainly(self, cells: Iterable[int], agent: Agent) -> None:
         for cell in cells:
@@ -284,7 +308,7 @@ class Outlook:
         if action.kind is ActionKind.ISSUE:
             self._issue(process, action, fenced)
         elif action.kind is ActionKind.WRITE:
-            self._store(action.writes, ProcessAgent(process))
+            self._store(action.writes, Writer(ProcessAgent(process), None))
         elif action.kind is ActionKind.FENCE and action.packets:
             fenced = max(fenced, self._fence(process, action))
         edge = self.system.automata[process].edge(place.node, number, ())
@@ -316,8 +340,9 @@ class Outlook:
                 continue
             if action.kind is ActionKind.UPDATE:
                 for cell in action.cells:
-                    self._written(cell, agent)
-                self._store([(cell, value, boxes.SET) for cell, value in edge.writes], agent)
+                    self._written(cell, Writer(agent, None))
+                writes = tuple((cell, value, boxes.SET) for cell, value in edge.writes)
+                self._store(writes, Writer(agent, None))
             elif not synchronizes(node, action):
                 self._read_plainly(action.cells, agent)
             self._take(place, edge, fenced)

@@ -26,6 +26,9 @@ from syncproof.models.lowering import ActionKind
 from syncproof.models.operations import GhostCheck, GhostUpdate
 from syncproof.models.system import State, System, Transition
 
+MOST_STATES = 64
+"""States that outlooks are kept for, until the search comes to them."""
+
 FREE = (ActionKind.ISSUE, ActionKind.FENCE, ActionKind.QUIET, ActionKind.SYNC)
 
 
@@ -38,11 +41,10 @@ class PersistentSets:
 
     system: System
     asked: frozenset[str] = frozenset()
-    singletons: int = 0
-    chosen: int = 0
 
     def __post_init__(self) -> None:
-        self._atoms = Atoms.of(self.system)
+        self._atoms = Atoms(self.system)
+        self._standing: dict[State, dict[int, Outlook]] = {}
 
     @staticmethod
     def covers(system: System) -> bool:
@@ -52,21 +54,30 @@ class PersistentSets:
 
     def choose(self, state: State, enabled: list[Transition]) -> list[Transition]:
         """A persistent set of the enabled steps, a single one where it is found."""
-        self.chosen += 1
-        if len(enabled) <= 1:
-            return enabled
+        standing = self._standing.pop(state, {})
+        chosen = enabled if len(enabled) <= 1 else self._choose(state, enabled, standing)
+        if len(chosen) == 1 and standing:
+            self._hand_on(state, chosen[0], standing)
+        return chosen
+
+    def _choose(
+        self, state: State, enabled: list[Transition], standing: dict[int, Outlook]
+    ) -> list[Transition]:
         for each in enabled:
             if self._is_free(state, each):
-                self.singletons += 1
                 return [each]
         by_agent = self._by_agent(state, enabled)
+        seeds = self._seeds(state, by_agent)
+        fresh: set[int] = set()
+        for seed in seeds:
+            if len(by_agent[seed]) == 1 and self._is_alone(state, seed, by_agent, standing, fresh):
+                return by_agent[seed]
         best = enabled
-        for seed in self._seeds(state, by_agent):
+        for seed in seeds:
             found = self._closed(state, seed, by_agent, len(best))
             if found is not None and len(found) < len(best):
                 best = found
                 if len(best) == 1:
-                    self.singletons += 1
                     break
         return best
 
@@ -129,6 +140,96 @@ class PersistentSets:
 
         return sorted(by_agent, key=rank)
 
+    # One process stands still
+
+    def _is_alone(
+        self,
+        state: State,
+        seed: Agent,
+        by_agent: dict[Agent, list[Transition]],
+        standing: dict[int, Outlook],
+        fresh: set[int],
+    ) -> bool:
+        """Whether the step of ``seed`` commutes with all that comes while one process stands.
+
+        That process is the seed itself, or one that cannot move before the seed's put has landed.
+        """
+        process = self._stands(state, seed)
+        if process < 0 or self._is_split(state, seed, by_agent):
+            return False
+        while True:
+            outlook = standing.get(process)
+            if outlook is None:
+                outlook = Outlook(self.system, self._atoms, state, {ProcessAgent(process)}, self.asked)
+                fresh.add(process)
+                try:
+                    outlook.run()
+                except GiveUp:
+                    return False
+                standing[process] = outlook
+            if self._commutes(state, seed, by_agent[seed][0], outlook, process):
+                return True
+            if process in fresh:
+                return False
+            del standing[process]
+
+    def _stands(self, state: State, seed: Agent) -> int:
+        """The process that stands still as long as the step of ``seed`` is not taken, or -1."""
+        if isinstance(seed, ProcessAgent):
+            return seed.process
+        system = self.system
+        packet = system.outbox(state, seed.owner)[seed.position].packet
+        ordered = system.automata[seed.owner].profile.same_address_order
+        if packet.reads or packet.is_get or not ordered:
+            return -1
+        actions = system.node(state, seed.owner).actions
+        if len(actions) == 1 and actions[0].kind is ActionKind.QUIET:
+            waits_for = actions[0].target < 0 or packet.target in (actions[0].target, -1)
+            if waits_for and not system.automata[seed.owner].quiet_is_local:
+                return seed.owner
+        cells = {cell for cell, _, _ in packet.writes}
+        for process in range(system.processes):
+            actions = system.node(state, process).actions
+            if len(actions) == 1 and actions[0].waits and cells.issuperset(actions[0].cells):
+                values = tuple(system.value(state, cell) for cell in actions[0].cells)
+                node = system.node(state, process)
+                if system.automata[process].edge(node, 0, values) is None:
+                    return process
+        return -1
+
+    def _commutes(
+        self, state: State, seed: Agent, member: Transition, outlook: Outlook, process: int
+    ) -> bool:
+        behind = seed.owner if isinstance(seed, PacketAgent) else -1
+        try:
+            return conflict(outlook, state, seed, member, behind) is None
+        except GiveUp:
+            return False
+
+    def _hand_on(self, state: State, taken: Transition, standing: dict[int, Outlook]) -> None:
+        """Keep the outlooks for the next state: a step of another process was in them already,
+        one of the process that stands still is added."""
+        step, system = taken.step, self.system
+        if step.kind == "process":
+            action = system.node(state, step.process).actions[step.what[0]]
+            edges = [
+                (member, edge)
+                for member in action.members
+                if (edge := system.automata[member].edge(system.node(state, member), 0, ()))
+            ]
+            for process in action.members or (step.process,):
+                if process in standing:
+                    try:
+                        others = [each for each in edges if each[0] != process]
+                        standing[process].follow(process, action, others)
+                    except GiveUp:
+                        del standing[process]
+        if len(self._standing) >= MOST_STATES:
+            del self._standing[next(iter(self._standing))]
+        self._standing[taken.state] = standing
+
+    # Sets that grow
+
     def _closed(
         self, state: State, seed: Agent, by_agent: dict[Agent, list[Transition]], bound: int
     ) -> list[Transition] | None:
@@ -165,7 +266,7 @@ class PersistentSets:
     ) -> Agent | None:
         for agent in agents:
             for member in by_agent[agent]:
-                found = conflict(outlook, agent, member)
+                found = conflict(outlook, outlook.state, agent, member)
                 if found is not None:
                     return found
         return None
@@ -204,7 +305,7 @@ class PersistentSets:
                 for position in self._deliverable(state, process):
                     return PacketAgent(process, position)
             for cell in action.cells:
-                for writer in outlook.writers.get(cell, ()):
+                for writer, _ in outlook.writers.get(cell, ()):
                     if writer != agent:
                         return writer
         raise GiveUp

@@ -30,15 +30,15 @@ def implied_waits(program: Program, clocks: Clocks) -> list[tuple[int, str]]:
 
 def implied_events(program: Program, waits: list[tuple[int, str]]) -> list[str]:
     """Events all of whose waits are implied, so that they need not exist."""
-    gone = {pair for pair in waits}
+    gone = set(waits)
     needed = {
         name
         for number, task in enumerate(program.schedule.tasks)
         for name, _ in task.waits
         if (number, name) not in gone
     }
-    waited = {name for task in program.schedule.tasks for name, _ in task.waits}
-    return [name for name in program.schedule.events if name in waited - needed]
+    candidates = {name for _, name in waits} - needed
+    return [name for name in program.schedule.events if name in candidates]
 
 
 def _implied_at(program: Program, clocks: Clocks, node: int) -> list[str]:

@@ -143,25 +143,31 @@ def _add_launches(program: Program, own: list[int], names: dict[str, int]) -> No
     """What orders one launch after another on each rank, and the barriers between ranks."""
     schedule = program.schedule
     ranks, count = range(schedule.ranks), len(schedule.tasks)
-    first, last = dict(zip(reversed(own), range(count - 1, -1, -1), strict=True)), dict(
-        zip(own, range(count), strict=True)
-    )
-    rank_of_queue = [each.rank for each in schedule.queues.values()]
-    barrier = schedule.launches.barrier
+    first: dict[int, int] = {}
+    for number, queue in enumerate(own):
+        first.setdefault(queue, number)
+    last = dict(zip(own, range(count), strict=True))
+    rank_of = {names[each.name]: each.rank for each in schedule.queues.values()}
+    last_of: list[list[int]] = [[] for _ in ranks]
+    for queue, number in last.items():
+        last_of[rank_of[queue]].append(number)
     for launch in range(schedule.launches.count):
         for rank in ranks:
-            program.before[program.host(launch, rank, 0)] = tuple(
-                launch * count + task for q, task in last.items() if rank_of_queue[q] == rank
+            ended = tuple(launch * count + number for number in last_of[rank])
+            program.before[program.host(launch, rank, 0)] = ended
+            _add_barriers(program, launch, rank)
+        for queue, number in first.items() if launch else ():
+            start = program.host(launch - 1, rank_of[queue], 2)
+            program.before[launch * count + number] = (start,)
+
+
+def _add_barriers(program: Program, launch: int, rank: int) -> None:
+    """All ranks meet before the zeroing, before the next start, at both, or never."""
+    for phase, names in ((1, ("before", "both")), (2, ("after", "both"))):
+        if program.schedule.launches.barrier in names:
+            program.before[program.host(launch, rank, phase)] = tuple(
+                program.host(launch, other, phase - 1) for other in range(program.schedule.ranks)
             )
-            for phase, names_of in ((1, ("before", "both")), (2, ("after", "both"))):
-                if barrier in names_of:
-                    program.before[program.host(launch, rank, phase)] = tuple(
-                        program.host(launch, other, phase - 1) for other in ranks
-                    )
-        if launch:
-            for q, task in first.items():
-                start = program.host(launch - 1, rank_of_queue[q], 2)
-                program.before[launch * count + task] = (start,)
 
 
 class _Events:

@@ -217,23 +217,22 @@ def operations_of(instance: Instance) -> list[tuple[str, Operation, str, int, st
     small = replace(
         instance, mutation=None, bounds=Bounds(2, 1, 2), profile=Profile("for the source lines")
     )
-    system = _first_system(small)
-    explore(system, None, frozenset(), Meter(Budget(states=MOST_STATES)), stop_at_first=False)
     return [
         (automaton.process.role, node.operation, node.place.file, node.place.line, node.place.text)
-        for automaton in system.automata
+        for automaton in _searched(small).automata
         for node in automaton.nodes
         if node.operation is not None and node.place is not None
     ]
 
 
-def _first_system(instance: Instance) -> System:
-    """The system under the first value of every choice."""
+def _searched(instance: Instance) -> System:
+    """The system under the first value of every choice, its tables filled."""
     choices = dict(next(iter(assignments(instance))))
     while True:
         system = instance.system(choices)
         try:
-            explore(system, None, frozenset(), Meter(Budget(states=MOST_STATES)))
+            meter = Meter(Budget(states=MOST_STATES))
+            explore(system, None, frozenset(), meter, stop_at_first=False)
         except Unresolved as choice:
             choices[choice.name] = choice.values[0]
             continue
