@@ -20,7 +20,7 @@ def check(
     report: Callable[[int, int, int], None] | None = None,
 ) -> Verdict:
     """The verdict of whichever engine decides; why there is no certificate is a note."""
-    certified = certify(instance, question, report)
+    certified = certify(instance, question, budget, report)
     if isinstance(certified, Verdict):
         return certified
     verdict = check_explicitly(instance, question, "reduced", budget, report)

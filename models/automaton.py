@@ -256,7 +256,7 @@ class Automaton:
                 value = None
         except StopIteration:
             return _END
-        except Unresolved:
+        except (Unresolved, MemoryError):
             discard(live.coroutine)
             raise
         except Exception as error:
@@ -319,8 +319,8 @@ class Automaton:
                 expected="fewer rounds",
             )
         fingerprint = self._fingerprint(live)
-        identity: Hashable = history_key(history) if isinstance(fingerprint, Refusal) else fingerprint
-        key = ("run", identity, ledger)
+        refused = isinstance(fingerprint, Refusal)
+        key = ("run", history_key(history) if refused else fingerprint, ledger)
         node = self._known.get(key)
         if node is None:
             place = self._place(live, operation)
@@ -332,7 +332,8 @@ class Automaton:
                 node.actions = self._lowering.actions(operation, (), self.process.rank)
             except UserError as error:
                 node.state = "error"
-                node.error = UserError(error.what, where=f"{place.file}:{place.line}", expected=error.expected)
+                where = f"{place.file}:{place.line}"
+                node.error = UserError(error.what, where=where, expected=error.expected)
             self._remember(key, node)
         if live.sweep is not None and live.sweep.first is None:
             live.sweep.first = node
@@ -387,14 +388,15 @@ class Automaton:
                 break
             last = operation if isinstance(operation, Operation) else None
         else:
-            raise self._not_deterministic_at(last)
+            raise self._not_deterministic_at(live, last)
         self._said.clear()
 
-    def _not_deterministic_at(self, operation: Operation | None) -> UserError:
+    def _not_deterministic_at(self, live: _Live, operation: Operation | None) -> UserError:
+        code = live.coroutine.cr_code
         return UserError(
             f"the role {self.process.role} is not deterministic: run again it goes on with "
             f"{operation.kind.value if operation else 'an error'}",
-            where=self.process.role,
+            where=f"{code.co_filename}:{code.co_firstlineno}",
             expected="a role depends only on what it reads and chooses",
         )
 

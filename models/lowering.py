@@ -285,6 +285,8 @@ class Lowering:
                 old = dict(progress).get(BETWEEN)
                 return Outcome(None if old is None else self.values[old])
             return Outcome()
+        except MemoryError:
+            raise
         except Exception as error:
             return Outcome(error=_explained(operation, error))
 
@@ -321,6 +323,8 @@ class Lowering:
         assert operation.update is not None
         try:
             return self.values.number(operation.update(self.values[old]))
+        except MemoryError:
+            raise
         except Exception as error:
             return _explained(operation, error)
 

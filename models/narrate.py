@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from syncproof.models.automaton import Node
 from syncproof.models.lowering import Action, ActionKind
@@ -42,7 +43,14 @@ def follow(
 def line_of(node: Node) -> Line | None:
     """The source line that a node is suspended at."""
     place = node.place
-    return None if place is None else Line(place.file, place.line, place.text, place.at)
+    return None if place is None else Line(_shown(place.file), place.line, place.text, place.at)
+
+
+def _shown(file: str) -> str:
+    """A file of this package by its place in it, so that reports are the same everywhere."""
+    root = Path(__file__).absolute().parents[1]
+    path = Path(file)
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else file
 
 
 def narrate(system: System, taken: Sequence[tuple[State, Transition]]) -> tuple[TraceStep, ...]:

@@ -193,6 +193,8 @@ def _build(kind: Any, data: Any, where: str) -> Any:
     if origin is not None and type(None) in get_args(kind):
         inner = next(k for k in get_args(kind) if k is not type(None))
         return None if data is None else _build(inner, data, where)
+    if origin is not None and not isinstance(data, Mapping):
+        raise UserError(f"{data!r:.40} is not an object", where=where)
     if origin is not None or kind is Any:
         return data
     if isinstance(kind, type) and issubclass(kind, Enum):

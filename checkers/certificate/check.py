@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 
 from syncproof.checkers.certificate.run import NotCertified, SingleRun
-from syncproof.checkers.explicit.search import Budget
+from syncproof.checkers.explicit.search import Budget, Meter
 from syncproof.models.core import Unresolved
-from syncproof.models.errors import UserError
 from syncproof.models.instance import Instance
 from syncproof.models.reaches import declared_reaches
 from syncproof.models.verdict import Answer, PropertyVerdict, Question, Verdict
@@ -21,7 +20,7 @@ def check(
     report: Callable[[int, int, int], None] | None = None,
 ) -> Verdict:
     """The certificate as an engine of its own: it proves, or it decides nothing."""
-    certified = certify(instance, question, report)
+    certified = certify(instance, question, budget, report)
     if isinstance(certified, Verdict):
         return certified
     reason = f"no certificate: {certified}"
@@ -37,7 +36,10 @@ def check(
 
 
 def certify(
-    instance: Instance, question: Question, report: Callable[[int, int, int], None] | None = None
+    instance: Instance,
+    question: Question,
+    budget: Budget | None = None,
+    report: Callable[[int, int, int], None] | None = None,
 ) -> Verdict | str:
     """The proof that under each assignment there is one run only, and it is right.
 
@@ -54,12 +56,12 @@ def certify(
     while pending:
         choices = pending.pop(0)
         try:
-            run = SingleRun(instance.parts(choices))
+            run = SingleRun(instance.parts(choices), Meter(budget or Budget(), report))
             run.run()
         except Unresolved as choice:
             pending[:0] = [{**choices, choice.name: value} for value in choice.values]
             continue
-        except (NotCertified, UserError) as reason:
+        except NotCertified as reason:
             return str(reason)
         assigned += 1
         states += run.steps + 1
@@ -67,8 +69,6 @@ def certify(
         depth = max(depth, run.steps)
         reached |= run.reached
         persists |= run.persisting()
-        if report is not None:
-            report(states, len(pending), depth)
     missing = [name for name in declared_reaches(instance.kind) if name not in reached]
     if missing:
         return f"no run reaches {missing[0]!r}"

@@ -15,7 +15,9 @@ from typing import Any
 import numpy
 
 from syncproof.checkers.certificate.knowledge import Known, Landing, learn
-from syncproof.models.automaton import LONGEST_HISTORY
+from syncproof.checkers.explicit.search import Budget, Meter
+from syncproof.models.automaton import LONGEST_HISTORY, same
+from syncproof.models.errors import UserError
 from syncproof.models.fabric import Profile
 from syncproof.models.identity import discard
 from syncproof.models.instance import Parts
@@ -33,6 +35,9 @@ from syncproof.models.operations import (
 from syncproof.models.outbox import ADD, Packet, Write, must_precede
 
 LONGEST_CHAIN = 6
+MOST_RUN_TWICE = 32
+"""With more processes than this, only those of rank 0 are run a second time."""
+STEPS_BETWEEN_LOOKS = 64
 LEFT_TO_GENERAL = (
     Kind.SWEEP_BEGIN,
     Kind.PUT_NBI,
@@ -57,14 +62,16 @@ class _Process:
     fence_at: int = 0
     fences_to: dict[int, int] = field(default_factory=dict)
     unproved: list[Landing] = field(default_factory=list)
+    fed: list[tuple[Any, Operation]] | None = None
     done: bool = False
 
 
 class SingleRun:
     """The canonical run of one instance under one assignment of its choices."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, meter: Meter | None = None) -> None:
         self.parts, self.profile = parts, parts.lowering.profile
+        self.meter = meter or Meter(Budget())
         self.values = [parts.values.number(value) for value in parts.initial]
         self.initial = list(self.values)
         self.last: list[Landing | None] = [None] * len(self.values)
@@ -75,6 +82,9 @@ class SingleRun:
             _Process(i, role.start(), Known(i, zero, zero, {}))
             for i, role in enumerate(parts.roles)
         ]
+        for process in self.processes:
+            if count <= MOST_RUN_TWICE or parts.processes[process.number].rank == 0:
+                process.fed = []
         self.waiting: dict[int, list[int]] = {}
         self.arrived: dict[str, set[int]] = {}
         self.steps = 0
@@ -86,6 +96,8 @@ class SingleRun:
         """Run to the end; `NotCertified` if it does not end well or might have gone otherwise."""
         try:
             self._run()
+            for process in self.processes:
+                self._run_again(process)
         finally:
             for process in self.processes:
                 discard(process.coroutine)
@@ -121,10 +133,37 @@ class SingleRun:
                 what = operation.kind.value if isinstance(operation, Operation) else operation
                 raise NotCertified(f"{self._name(process)} uses {what}")
             process.operation = operation
+            if process.fed is not None:
+                process.fed.append((value, operation))
         for each in said:
             self._hear(process, each)
         if process.done:
             self._judge_return(process)
+
+    def _run_again(self, process: _Process) -> None:
+        """Feed a second coroutine what the first was fed: it has to do the same."""
+        if process.fed is None:
+            return
+        role = self.parts.roles[process.number]
+        again = role.start()
+        try:
+            for value, operation in process.fed:
+                if not same(again.send(value), operation):
+                    break
+            else:
+                return
+        except StopIteration:
+            pass
+        finally:
+            discard(again)
+            role.said.clear()
+        code = process.coroutine.cr_code
+        raise UserError(
+            f"the role {self.parts.processes[process.number].role} is not deterministic: the same "
+            "values read gave another operation",
+            where=f"{code.co_filename}:{code.co_firstlineno}",
+            expected="a role depends only on what it reads and chooses",
+        )
 
     def _hear(self, process: _Process, statement: object) -> None:
         if isinstance(statement, Sent):
@@ -154,7 +193,10 @@ class SingleRun:
         operation = process.operation
         assert operation is not None
         rank = self.parts.processes[process.number].rank
-        action = self.parts.lowering.actions(operation, process.progress, rank)[0]
+        try:
+            action = self.parts.lowering.actions(operation, process.progress, rank)[0]
+        except UserError as error:
+            raise NotCertified(str(error)) from error
         kind = action.kind
         if kind is ActionKind.READ:
             return self._read(process, action)
@@ -177,6 +219,11 @@ class SingleRun:
     def _advance(self, process: _Process) -> None:
         process.known.step += 1
         self.steps += 1
+        if self.steps % STEPS_BETWEEN_LOOKS == 0:
+            self.meter.states, self.meter.depth = self.steps, self.steps
+            limit = self.meter.exceeded(0)
+            if limit:
+                raise NotCertified(f"the run met {limit}")
         if process.known.step > LONGEST_HISTORY:
             raise NotCertified(f"{self._name(process)} takes more than {LONGEST_HISTORY} steps")
 
@@ -276,7 +323,8 @@ class SingleRun:
         assert landing is not None
         name = self._name(process)
         if not action.waits or any(self.last[cell] is not landing for cell in unsure):
-            raise NotCertified(f"nothing orders {self._said_by(landing)} before {name}'s {self._text(process)}")
+            put, read = self._said_by(landing), self._text(process)
+            raise NotCertified(f"nothing orders {put} before {name}'s {read}")
         current = {cell: self.values[cell] for cell in action.cells}
         for _ in range(LONGEST_CHAIN):
             assert landing is not None
@@ -284,7 +332,8 @@ class SingleRun:
             values = tuple(current[cell] for cell in action.cells)
             outcome = self.parts.lowering.outcome(process.operation, (), action, values)
             if not outcome.blocked:
-                raise NotCertified(f"{name}'s {self._text(process)} may pass before {self._said_by(landing)}")
+                put, wait = self._said_by(landing), self._text(process)
+                raise NotCertified(f"{name}'s {wait} may pass before {put}")
             older = {id(landing.before[cell]): landing.before[cell] for cell in unsure}
             if len(older) != 1:
                 raise NotCertified(f"{name}'s {self._text(process)} may see several older values")
@@ -374,12 +423,14 @@ class SingleRun:
         for reader, step in self.readers[cell]:
             if not known.has_step(reader, step):
                 name = self.parts.processes[reader]
-                raise NotCertified(f"nothing orders {self._said_by(landing)} after a read of {name}")
+                put = self._said_by(landing)
+                raise NotCertified(f"nothing orders {put} after a read of {name}")
         if before is None or known.has_landed(before):
             return
         same = before.source == landing.source and before.immediate == landing.immediate
         if not (same and (landing.immediate or self.profile.same_address_order)):
-            raise NotCertified(f"nothing orders {self._said_by(landing)} after {self._said_by(before)}")
+            late, early = self._said_by(landing), self._said_by(before)
+            raise NotCertified(f"nothing orders {late} after {early}")
         pending, older = 1, before.before.get(cell)
         while older is not None and not known.has_landed(older):
             pending += older.source == landing.source
@@ -407,7 +458,8 @@ class SingleRun:
     def _judge_return(self, process: _Process) -> None:
         for landing in process.unproved:
             if not process.known.has_landed(landing):
-                raise NotCertified(f"{self._name(process)} may return before {self._said_by(landing)} lands")
+                put = self._said_by(landing)
+                raise NotCertified(f"{self._name(process)} may return before {put} lands")
 
     def _judge_end(self) -> None:
         for key in self.sent.keys() | self.consumed.keys():

@@ -57,7 +57,10 @@ def build_trace(
 
 
 def spoken(name: object) -> str:
-    """A choice's name in words: ('tokens', 0, 1, 2) is "tokens 0 1 2"."""
+    """A choice's name in words."""
+    if isinstance(name, tuple) and name[:1] == ("tokens",) and len(name) == 4:
+        _, source, expert, round = name
+        return f"tokens from rank {source} to expert {expert} in round {round}"
     return " ".join(map(str, name)) if isinstance(name, tuple) else str(name)
 
 

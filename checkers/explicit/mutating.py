@@ -25,9 +25,9 @@ def find_mutants(instance: Instance) -> list[Mutant]:
     pending: list[dict[Hashable, Hashable]] = [dict(each) for each in assignments(instance)]
     while pending and len(systems) < MOST_ASSIGNMENTS:
         choices = pending.pop()
-        system = instance.system(choices)
-        choose = PersistentSets(system).choose if PersistentSets.covers(system) else None
         try:
+            system = instance.system(choices)
+            choose = PersistentSets(system).choose if PersistentSets.covers(system) else None
             explore(
                 system, choose, frozenset(), Meter(Budget(states=MOST_STATES)), stop_at_first=False
             )

@@ -68,10 +68,9 @@ class PersistentSets:
                 return [each]
         by_agent = self._by_agent(state, enabled)
         seeds = self._seeds(state, by_agent)
-        fresh: set[int] = set()
-        for seed in seeds:
-            if len(by_agent[seed]) == 1 and self._is_alone(state, seed, by_agent, standing, fresh):
-                return by_agent[seed]
+        alone = self._alone(state, seeds, by_agent, standing)
+        if alone is not None:
+            return by_agent[alone]
         best = enabled
         for seed in seeds:
             found = self._closed(state, seed, by_agent, len(best))
@@ -142,63 +141,84 @@ class PersistentSets:
 
     # One process stands still
 
-    def _is_alone(
+    def _alone(
         self,
         state: State,
-        seed: Agent,
+        seeds: list[Agent],
         by_agent: dict[Agent, list[Transition]],
         standing: dict[int, Outlook],
-        fresh: set[int],
-    ) -> bool:
-        """Whether the step of ``seed`` commutes with all that comes while one process stands.
+    ) -> Agent | None:
+        """An agent whose only step commutes with all that comes while some process stands still.
 
-        That process is the seed itself, or one that cannot move before the seed's put has landed.
+        The outlooks of earlier states are asked first: they may have grown stale, so that a
+        conflict in one of them means only that a new one is worth its time.
         """
-        process = self._stands(state, seed)
-        if process < 0 or self._is_split(state, seed, by_agent):
-            return False
-        while True:
-            outlook = standing.get(process)
-            if outlook is None:
-                outlook = Outlook(self.system, self._atoms, state, {ProcessAgent(process)}, self.asked)
+        pairs = [
+            (seed, process)
+            for seed in seeds
+            if len(by_agent[seed]) == 1 and not self._is_split(state, seed, by_agent)
+            for process in self._stands(state, seed)
+        ]
+        for seed, process in pairs:
+            known = standing.get(process)
+            if known is not None and self._commutes(state, seed, by_agent[seed][0], known):
+                return seed
+        fresh: set[int] = set()
+        for seed, process in pairs:
+            if process not in fresh:
                 fresh.add(process)
+                standing.pop(process, None)
+                outlook = Outlook(self.system, self._atoms, state, {ProcessAgent(process)}, self.asked)
                 try:
                     outlook.run()
                 except GiveUp:
-                    return False
+                    continue
                 standing[process] = outlook
-            if self._commutes(state, seed, by_agent[seed][0], outlook, process):
-                return True
-            if process in fresh:
-                return False
-            del standing[process]
+            if process in standing and self._commutes(
+                state, seed, by_agent[seed][0], standing[process]
+            ):
+                return seed
+        return None
 
-    def _stands(self, state: State, seed: Agent) -> int:
-        """The process that stands still as long as the step of ``seed`` is not taken, or -1."""
+    def _stands(self, state: State, seed: Agent) -> list[int]:
+        """Processes that stand still as long as the step of ``seed`` is not taken: its own; those
+        that wait for nothing but this put, and its issuer if that waits for its landing."""
         if isinstance(seed, ProcessAgent):
-            return seed.process
+            return [seed.process]
         system = self.system
         packet = system.outbox(state, seed.owner)[seed.position].packet
         ordered = system.automata[seed.owner].profile.same_address_order
         if packet.reads or packet.is_get or not ordered:
-            return -1
-        actions = system.node(state, seed.owner).actions
-        if len(actions) == 1 and actions[0].kind is ActionKind.QUIET:
-            waits_for = actions[0].target < 0 or packet.target in (actions[0].target, -1)
-            if waits_for and not system.automata[seed.owner].quiet_is_local:
-                return seed.owner
+            return []
         cells = {cell for cell, _, _ in packet.writes}
-        for process in range(system.processes):
-            actions = system.node(state, process).actions
-            if len(actions) == 1 and actions[0].waits and cells.issuperset(actions[0].cells):
-                values = tuple(system.value(state, cell) for cell in actions[0].cells)
-                node = system.node(state, process)
-                if system.automata[process].edge(node, 0, values) is None:
-                    return process
-        return -1
+        waiting = [
+            process
+            for process in range(system.processes)
+            if self._is_blocked_on(state, process, cells)
+        ]
+        actions = system.node(state, seed.owner).actions
+        if (
+            len(actions) == 1
+            and actions[0].kind is ActionKind.QUIET
+            and (actions[0].target < 0 or packet.target in (actions[0].target, -1))
+            and not system.automata[seed.owner].quiet_is_local
+        ):
+            waiting.append(seed.owner)
+        return waiting
+
+    def _is_blocked_on(self, state: State, process: int, cells: set[int]) -> bool:
+        """Whether a process is blocked in a wait that only writes to ``cells`` can end."""
+        node = self.system.node(state, process)
+        if len(node.actions) != 1 or not node.actions[0].waits:
+            return False
+        waited = node.actions[0].cells
+        values = tuple(self.system.value(state, cell) for cell in waited)
+        return cells.issuperset(waited) and (
+            self.system.automata[process].edge(node, 0, values) is None
+        )
 
     def _commutes(
-        self, state: State, seed: Agent, member: Transition, outlook: Outlook, process: int
+        self, state: State, seed: Agent, member: Transition, outlook: Outlook
     ) -> bool:
         behind = seed.owner if isinstance(seed, PacketAgent) else -1
         try:

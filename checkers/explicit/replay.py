@@ -56,8 +56,8 @@ def system_of(trace: Trace, instance: Instance) -> System:
         name: _chosen(name, values, told) for name, values in instance.initial_choices().items()
     }
     while True:
-        system = instance.system(choices)
         try:
+            system = instance.system(choices)
             _tabulate(system, trace)
         except Unresolved as choice:
             choices[choice.name] = _chosen(choice.name, choice.values, told)

@@ -37,20 +37,22 @@ class Meter:
     states: int = 0
     transitions: int = 0
     depth: int = 0
+    looked: int = 0
     started: float = field(default_factory=time.monotonic)
 
     def exceeded(self, frontier: int) -> str:
-        """The flag of the limit that is reached, or nothing; looked at once in 256 states."""
+        """The flag of the limit that is reached, or nothing; asked once for each state expanded."""
         limit = self.budget
+        self.looked += 1
         if limit.states and self.states >= limit.states:
             return f"--budget-states {limit.states}"
-        if self.states % 256:
+        if self.looked % 256:
             return ""
         if self.report is not None:
             self.report(self.states, frontier, self.depth)
         if limit.seconds and time.monotonic() - self.started >= limit.seconds:
             return f"--budget-seconds {limit.seconds:g}"
-        if limit.memory and self.states % 4096 == 0 and resident_bytes() >= limit.memory:
+        if limit.memory and self.looked % 2048 == 0 and resident_bytes() >= limit.memory:
             return f"--memory {limit.memory // 2**20}M"
         return ""
 

@@ -32,7 +32,7 @@ def _row(system: System, state: State, process: int) -> Waiting:
     helpers = helpers_of(system, state, process, action)
     reasons = "; ".join(_excuse(system, state, each) for each in helpers)
     if not helpers:
-        reasons = "no process of this run writes it any more"
+        reasons = "no process that writes it gets that far"
     elif action.kind is ActionKind.READ and not action.waits:
         reasons = f"it goes on polling, but: {reasons}"
     return Waiting(

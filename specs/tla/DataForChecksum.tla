@@ -32,11 +32,11 @@ VARIABLES
     \* The leads that each process has put, or read, of the present batch.
     \* @type: $process -> $sum;
     batch,
-    \* The checksum that each receiver has read.
+    \* The checksum that each receiver has read in its sweep.
     \* @type: Int -> $value;
-    found
+    checksum
 
-own == <<repeated, batch, found>>
+own == <<repeated, batch, checksum>>
 vars == <<common, own>>
 
 NoChecksum == Mark
@@ -100,7 +100,7 @@ Init ==
     /\ repeated \in IF DistinctLeads THEN {{}}
                     ELSE SUBSET {Token(w[2], w[3], t, w[1]) : w \in Ways, t \in 0 .. Tokens - 1}
     /\ batch = [p \in Process |-> NothingYet]
-    /\ found = [r \in Rank |-> NoChecksum]
+    /\ checksum = [r \in Rank |-> NoChecksum]
 
 (* "sender put window": store the raw token. *)
 PutToken(r) ==
@@ -116,7 +116,7 @@ PutToken(r) ==
                   THEN At("checksum", a.round, a.peer, 0, 0)
                   ELSE NextTokenSent(r, a, Plan))
        /\ batch' = [batch EXCEPT ![p] = IF isLast /\ ~ goesToChecksum THEN NothingYet ELSE sum]
-       /\ UNCHANGED <<told, consumed, routing, repeated, found>>
+       /\ UNCHANGED <<told, consumed, routing, repeated, checksum>>
 
 (* "sender put total": the checksum of the batch is a packet of its own. *)
 PutChecksum(r) ==
@@ -127,14 +127,14 @@ PutChecksum(r) ==
               Filled({"checksum"}, ChecksumOf(batch[p], a.round)))
        /\ Goes(p, NextDestination(r, a.round, a.peer, Plan))
        /\ batch' = [batch EXCEPT ![p] = NothingYet]
-       /\ UNCHANGED <<told, consumed, routing, repeated, found>>
+       /\ UNCHANGED <<told, consumed, routing, repeated, checksum>>
 
 (* A sweep ends: the batch is taken, or the receiver begins again. *)
 Judges(r, a, read, sum) ==
     /\ Goes(Receiver(r), At(IF Verifies(read, sum, a.round) THEN "take" ELSE "total",
                             a.round, a.peer, 0, 0))
     /\ batch' = [batch EXCEPT ![Receiver(r)] = NothingYet]
-    /\ found' = [found EXCEPT ![r] = NoChecksum]
+    /\ checksum' = [checksum EXCEPT ![r] = NoChecksum]
 
 (* "receiver load total": read the checksum. *)
 LoadChecksum(r) ==
@@ -144,7 +144,7 @@ LoadChecksum(r) ==
     IN /\ a.stage = "total"
        /\ IF Compare
           THEN /\ Goes(p, At("lead", a.round, a.peer, 0, 0))
-               /\ found' = [found EXCEPT ![r] = read]
+               /\ checksum' = [checksum EXCEPT ![r] = read]
                /\ UNCHANGED batch
           ELSE Judges(r, a, read, NothingYet)
        /\ UNCHANGED <<memory, flight, told, consumed, routing, repeated>>
@@ -160,8 +160,8 @@ LoadLead(r) ==
        /\ IF a.token + 1 < Told(r, a.round, told[r], a.peer)
           THEN /\ Goes(p, At("lead", a.round, a.peer, a.token + 1, 0))
                /\ batch' = [batch EXCEPT ![p] = sum]
-               /\ UNCHANGED found
-          ELSE Judges(r, a, found[r], sum)
+               /\ UNCHANGED checksum
+          ELSE Judges(r, a, checksum[r], sum)
        /\ UNCHANGED <<memory, flight, told, consumed, routing, repeated>>
 
 (* "receiver load window": read the token. *)
