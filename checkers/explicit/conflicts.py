@@ -38,14 +38,14 @@ def conflict(
             return _writer(outlook, packet.reads)
         if agent.owner in outlook.returned:
             return ProcessAgent(agent.owner)
-        return _with_writes(outlook, packet.writes, behind)
+        return _with_writes(outlook, state, packet.writes, behind)
     node, number = system.node(state, agent.process), member.step.what[0]
     action = node.actions[number]
     values = tuple(system.value(state, cell) for cell in action.cells)
     edge = system.automata[agent.process].edge(node, number, values)
     assert edge is not None
     return _with_ghosts(outlook, state, action, edge) or _with_memory(
-        outlook, agent.process, node, number, edge
+        outlook, state, agent.process, node, number, edge
     )
 
 
@@ -65,13 +65,13 @@ def _with_ghosts(outlook: Outlook, state: State, action: Action, edge: Edge) -> 
 
 
 def _with_memory(
-    outlook: Outlook, process: int, node: Node, number: int, edge: Edge
+    outlook: Outlook, state: State, process: int, node: Node, number: int, edge: Edge
 ) -> Agent | None:
     action = node.actions[number]
     if action.kind is ActionKind.WRITE:
-        return _with_writes(outlook, action.writes)
+        return _with_writes(outlook, state, action.writes)
     if synchronizes(node, action):
-        return _with_wait(outlook, process, node, number, edge)
+        return _with_wait(outlook, state, process, node, number, edge)
     if action.kind is ActionKind.READ:
         return _writer(outlook, action.cells)
     if action.kind is ActionKind.UPDATE:
@@ -79,7 +79,7 @@ def _with_memory(
         return (
             _writer(outlook, action.cells)
             or _plain_reader(outlook, action.cells)
-            or _with_writes(outlook, writes)
+            or _with_writes(outlook, state, writes)
         )
     return None
 
@@ -100,22 +100,22 @@ def _plain_reader(outlook: Outlook, cells: Iterable[int]) -> Agent | None:
 
 
 def _with_writes(
-    outlook: Outlook, writes: Iterable[Write], behind: int = -1
+    outlook: Outlook, state: State, writes: Iterable[Write], behind: int = -1
 ) -> Agent | None:
     """Who else writes there, reads there plainly, or waits and would see the difference."""
     cells = [cell for cell, _, _ in writes]
     found = _writer(outlook, cells, behind) or _plain_reader(outlook, cells)
-    return found or _waiter(outlook, tuple(writes))
+    return found or _waiter(outlook, state, tuple(writes))
 
 
-def _waiter(outlook: Outlook, writes: tuple[Write, ...]) -> Agent | None:
+def _waiter(outlook: Outlook, state: State, writes: tuple[Write, ...]) -> Agent | None:
     """A wait from outside that passes, but not alike behind these writes."""
     for atom in {outlook.atoms.atom_of[cell] for cell, _, _ in writes}:
         for place, number, action in outlook.readers.get(atom, ()):
             if action.kind is not ActionKind.READ:
                 continue
             automaton = outlook.system.automata[place.process]
-            for values in outlook.combinations(action.cells):
+            for values in outlook.combinations(action.cells, state):
                 edge = automaton.edge(place.node, number, values)
                 after = _after(outlook, action.cells, values, writes)
                 if edge is not None and not alike(edge, automaton.edge(place.node, number, after)):
@@ -135,12 +135,12 @@ def _after(
 
 
 def _with_wait(
-    outlook: Outlook, process: int, node: Node, number: int, edge: Edge
+    outlook: Outlook, state: State, process: int, node: Node, number: int, edge: Edge
 ) -> Agent | None:
     """A member that waits: does it go the same way on every value there may be?"""
     cells = node.actions[number].cells
     automaton = outlook.system.automata[process]
-    for values in outlook.combinations(cells):
+    for values in outlook.combinations(cells, state):
         if not alike(edge, automaton.edge(node, number, values)):
             return _writer(outlook, cells) or ProcessAgent(process)
     return None

@@ -52,6 +52,14 @@ class Fenced(IntEnum):
     FROM_ALL = 2
 
 
+class Behind(NamedTuple):
+    """What surely lies behind a process at a node: a fence behind the frozen puts, and a quiet
+    behind all of its puts."""
+
+    fenced: Fenced
+    quiet: bool
+
+
 class GiveUp(Exception):
     """The over-approximation has grown too large to be worth it."""
 
@@ -134,11 +142,12 @@ class Outlook:
         self.plain_readers: dict[int, Agent] = {}
         self.ghosts: dict[str, Agent] = {}
         self.returned: set[int] = set()
+        """Processes that may return while a put of theirs is in flight."""
         self.readers: dict[int, list[Reader]] = {}
         self._contents: dict[int, set[Contents]] = {}
         self._stores: dict[int, dict[tuple[Write, ...], None]] = {}
         self._copies: dict[int, dict[tuple[int, Writer], None]] = {}
-        self._visited: dict[Place, Fenced] = {}
+        self._visited: dict[Place, Behind] = {}
         self._arrived: dict[tuple[str, int], dict[int, list[tuple[Place, int]]]] = {}
         self._work: list[Place] = []
         self._held: dict[int, list[Packet]] = {}
@@ -155,7 +164,8 @@ class Outlook:
                 self._pending(owner)
         for process in range(system.processes):
             if ProcessAgent(process) not in self.frozen:
-                self._visit(Place(process, system.node(state, process), ()), Fenced.NOT)
+                behind = Behind(Fenced.NOT, not state[system.first_outbox + process])
+                self._visit(Place(process, system.node(state, process), ()), behind)
         self._finish()
 
     def _finish(self) -> None:
@@ -172,7 +182,8 @@ class Outlook:
         for packet in action.packets if action.kind is ActionKind.ISSUE else ():
             self._lands(packet, ProcessAgent(process))
         for member, edge in edges:
-            self._visit(Place(member, edge.target, ((action.group, 1),)), Fenced.NOT)
+            place = Place(member, edge.target, ((action.group, 1),))
+            self._visit(place, Behind(Fenced.NOT, False))
         self._finish()
 
     # Memory
@@ -181,20 +192,42 @@ class Outlook:
         """What an atom may hold."""
         found = self._contents.get(atom)
         if found is None:
-            first, state = self.system.first_cell, self.state
-            found = {tuple(state[first + cell] for cell in self.atoms.cells[atom])}
-            self._contents[atom] = found
+            found = self._contents[atom] = {self._held_in(self.state, atom)}
         return found
 
-    def combinations(self, cells: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    def contents_from(self, state: State, atom: int) -> set[Contents]:
+        """What an atom may hold from ``state`` on, which the run has come to."""
+        found = {self._held_in(state, atom)}
+        work = list(found)
+        while work:
+            held = work.pop()
+            for store in self._stores.get(atom, ()):
+                after = self.applied(held, store)
+                if after not in found:
+                    if len(found) >= MOST_VALUES:
+                        raise GiveUp
+                    found.add(after)
+                    work.append(after)
+        return found
+
+    def _held_in(self, state: State, atom: int) -> Contents:
+        first = self.system.first_cell
+        return tuple([state[first + cell] for cell in self.atoms.cells[atom]])
+
+    def combinations(
+        self, cells: tuple[int, ...], state: State | None = None
+    ) -> Iterator[tuple[int, ...]]:
         """What a read of ``cells`` may give: any contents of one atom with any of another."""
         atom_of, index_in = self.atoms.atom_of, self.atoms.index_in
-        atoms = list(dict.fromkeys(atom_of[cell] for cell in cells))
+        atoms = list(dict.fromkeys([atom_of[cell] for cell in cells]))
         places = [(atoms.index(atom_of[cell]), index_in[cell]) for cell in cells]
-        sets = [sorted(self.contents(atom)) for atom in atoms]
+        sets = [
+            sorted(self.contents(atom) if state is None else self.contents_from(state, atom))
+            for atom in atoms
+        ]
         if prod(map(len, sets)) > MOST_VALUES:
             raise GiveUp
-        seen = (tuple(each[a][i] for a, i in places) for each in product(*sets))
+        seen = [tuple([each[a][i] for a, i in places]) for each in product(*sets)]
         return iter(dict.fromkeys(seen))
 
     def applied(self, held: Contents, writes: Iterable[Write]) -> Contents:
@@ -283,13 +316,15 @@ class Outlook:
 
     # Processes
 
-    def _visit(self, place: Place, fenced: Fenced) -> None:
-        """Reach a node; ``fenced`` as far as on all paths a fence came behind the frozen puts."""
+    def _visit(self, place: Place, behind: Behind) -> None:
+        """Reach a node; ``behind`` is what holds on all paths to it."""
         before = self._visited.get(place)
-        if before is None or before > fenced:
-            if len(self._visited) > MOST_NODES:
-                raise GiveUp
-            self._visited[place] = fenced
+        if before is not None:
+            behind = Behind(min(before.fenced, behind.fenced), before.quiet and behind.quiet)
+        elif len(self._visited) > MOST_NODES:
+            raise GiveUp
+        if behind != before:
+            self._visited[place] = behind
             self._work.append(place)
 
     def _go_on(self, place: Place) -> None:
@@ -302,33 +337,38 @@ class Outlook:
                 self._act(place, number, action)
 
     def _act(self, place: Place, number: int, action: Action) -> None:
-        process, fenced = place.process, self._visited[place]
-        if action.kind is ActionKind.QUIET and self._is_held(process, action):
-            return
-        if action.kind is ActionKind.ISSUE:
-            self._issue(process, action, fenced)
+        process, behind = place.process, self._visited[place]
+        if action.kind is ActionKind.QUIET:
+            if self._is_held(process, action):
+                return
+            local = self.system.automata[process].quiet_is_local
+            behind = behind._replace(quiet=behind.quiet or (action.target < 0 and not local))
+        elif action.kind is ActionKind.ISSUE:
+            self._issue(process, action, behind.fenced)
+            behind = behind._replace(quiet=False)
         elif action.kind is ActionKind.WRITE:
             self._store(action.writes, Writer(ProcessAgent(process), None))
         elif action.kind is ActionKind.FENCE and action.packets:
-            fenced = max(fenced, self._fence(process, action))
+            behind = behind._replace(fenced=max(behind.fenced, self._fence(process, action)))
         edge = self.system.automata[process].edge(place.node, number, ())
         assert edge is not None
-        self._take(place, edge, fenced)
+        self._take(place, edge, behind)
 
-    def _take(self, place: Place, edge: Edge, fenced: Fenced) -> None:
+    def _take(self, place: Place, edge: Edge, behind: Behind) -> None:
         process = place.process
-        for ghost in ghosts_of(edge.statements):
-            self.ghosts.setdefault(ghost, ProcessAgent(process))
-        if edge.target.state == "done":
+        if edge.statements:
+            for ghost in ghosts_of(edge.statements):
+                self.ghosts.setdefault(ghost, ProcessAgent(process))
+        if edge.target.state == "done" and not behind.quiet:
             self.returned.add(process)
-        if not self.asked.isdisjoint(failures_of(edge.statements)):
+        if edge.statements and not self.asked.isdisjoint(failures_of(edge.statements)):
             return
-        self._visit(Place(process, edge.target, place.passed), fenced)
+        self._visit(Place(process, edge.target, place.passed), behind)
 
     def _read(self, reader: Reader) -> None:
         place, number, action = reader
         process, node, _ = place
-        fenced = self._visited[place]
+        before = self._visited[place]
         for atom in {self.atoms.atom_of[cell] for cell in action.cells}:
             readers = self.readers.setdefault(atom, [])
             if reader not in readers:
@@ -345,7 +385,7 @@ class Outlook:
                 self._store(writes, Writer(agent, None))
             elif not synchronizes(node, action):
                 self._read_plainly(action.cells, agent)
-            self._take(place, edge, fenced)
+            self._take(place, edge, before)
 
     def _meet(self, place: Place, number: int, action: Action) -> None:
         """A sync passes once each member may be at it, all after the same number of them."""
@@ -361,8 +401,8 @@ class Outlook:
                 edge = self.system.automata[member].edge(each.node, its_number, ())
                 assert edge is not None
                 passed = {**dict(each.passed), action.group: min(count + 1, MOST_SYNCS)}
-                behind = each._replace(passed=tuple(sorted(passed.items())))
-                self._take(behind, edge, self._visited[each])
+                after = each._replace(passed=tuple(sorted(passed.items())))
+                self._take(after, edge, self._visited[each])
 
     # Behind frozen puts
 

@@ -44,6 +44,7 @@ class PersistentSets:
 
     def __post_init__(self) -> None:
         self._atoms = Atoms(self.system)
+        self._in_order = self.system.automata[0].profile.same_address_order
         self._standing: dict[State, dict[int, Outlook]] = {}
 
     @staticmethod
@@ -153,11 +154,12 @@ class PersistentSets:
         The outlooks of earlier states are asked first: they may have grown stale, so that a
         conflict in one of them means only that a new one is worth its time.
         """
+        blocked = self._blocked(state)
         pairs = [
             (seed, process)
             for seed in seeds
             if len(by_agent[seed]) == 1 and not self._is_split(state, seed, by_agent)
-            for process in self._stands(state, seed)
+            for process in self._stands(state, seed, blocked)
         ]
         for seed, process in pairs:
             known = standing.get(process)
@@ -180,21 +182,23 @@ class PersistentSets:
                 return seed
         return None
 
-    def _stands(self, state: State, seed: Agent) -> list[int]:
+    def _stands(
+        self, state: State, seed: Agent, blocked: dict[int, list[tuple[int, frozenset[int]]]]
+    ) -> list[int]:
         """Processes that stand still as long as the step of ``seed`` is not taken: its own; those
         that wait for nothing but this put, and its issuer if that waits for its landing."""
         if isinstance(seed, ProcessAgent):
             return [seed.process]
         system = self.system
         packet = system.outbox(state, seed.owner)[seed.position].packet
-        ordered = system.automata[seed.owner].profile.same_address_order
-        if packet.reads or packet.is_get or not ordered:
+        if packet.reads or packet.is_get or not self._in_order:
             return []
         cells = {cell for cell, _, _ in packet.writes}
         waiting = [
             process
-            for process in range(system.processes)
-            if self._is_blocked_on(state, process, cells)
+            for cell in cells
+            for process, waited in blocked.get(cell, ())
+            if cells >= waited
         ]
         actions = system.node(state, seed.owner).actions
         if (
@@ -206,16 +210,17 @@ class PersistentSets:
             waiting.append(seed.owner)
         return waiting
 
-    def _is_blocked_on(self, state: State, process: int, cells: set[int]) -> bool:
-        """Whether a process is blocked in a wait that only writes to ``cells`` can end."""
-        node = self.system.node(state, process)
-        if len(node.actions) != 1 or not node.actions[0].waits:
-            return False
-        waited = node.actions[0].cells
-        values = tuple(self.system.value(state, cell) for cell in waited)
-        return cells.issuperset(waited) and (
-            self.system.automata[process].edge(node, 0, values) is None
-        )
+    def _blocked(self, state: State) -> dict[int, list[tuple[int, frozenset[int]]]]:
+        """The processes that a wait blocks, with the cells that it looks at, by one of these."""
+        found: dict[int, list[tuple[int, frozenset[int]]]] = {}
+        for process in range(self.system.processes):
+            node = self.system.node(state, process)
+            if len(node.actions) == 1 and node.actions[0].waits:
+                cells = node.actions[0].cells
+                values = tuple([self.system.value(state, cell) for cell in cells])
+                if self.system.automata[process].edge(node, 0, values) is None:
+                    found.setdefault(cells[0], []).append((process, frozenset(cells)))
+        return found
 
     def _commutes(
         self, state: State, seed: Agent, member: Transition, outlook: Outlook

@@ -165,8 +165,10 @@ CommonInit(plan) ==
                 IF p[1] = "sender"
                 THEN SenderBegins(p[2], 0, plan) ELSE ReceiverBegins(p[2], 0, plan)]
 
-(* A kernel ends with a quiet unless both roles' are left out. *)
-End == IF Kept("sender quiet kernel_end") THEN "quiet" ELSE "sync"
+(* A kernel ends with a quiet and a sync, of both roles or of none. *)
+HasQuiet == Kept("sender quiet kernel_end") /\ Kept("receiver quiet kernel_end")
+HasSync == Kept("sender sync") /\ Kept("receiver sync")
+End == IF HasQuiet THEN "quiet" ELSE "sync"
 
 \* @type: ($process, $position) => Bool;
 Goes(p, position) == at' = [at EXCEPT ![p] = position]
@@ -224,7 +226,7 @@ EndQuiet(p, plan) ==
     LET a == at[p]
     IN /\ a.stage = "quiet"
        /\ Quieted(p)
-       /\ Goes(p, IF Kept("sender sync") THEN At("sync", a.round, 0, 0, 0)
+       /\ Goes(p, IF HasSync THEN At("sync", a.round, 0, 0, 0)
                   ELSE NextRound(p, a.round, plan))
        /\ UNCHANGED <<memory, flight, told, consumed, routing>>
 

@@ -1,0 +1,96 @@
+"""The obligations of ``specs/tla/obligations``: each as TLC gets it, and as our own instance."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from syncproof.checkers.explicit.mutating import find_mutants
+from syncproof.checkers.tla.model import Model, constant_name, omitted_steps, specs_folder
+from syncproof.models.bounds import Bounds, RoutingTable
+from syncproof.models.instance import Instance
+from syncproof.models.profiles import load_profile
+from syncproof.models.protocol import Protocol
+from syncproof.protocols.dc import DataForChecksum
+from syncproof.protocols.sp import SentinelPolling
+from syncproof.protocols.sw import StopAndWait
+from syncproof.protocols.tff import TokenFlagFusion
+
+KINDS: dict[str, type[Protocol]] = {
+    kind.__name__: kind
+    for kind in (StopAndWait, TokenFlagFusion, DataForChecksum, SentinelPolling)
+}
+FILES = sorted((specs_folder() / "obligations").glob("*.cfg"))
+HEADER = re.compile(r"\\\* Module: (\w+)\. Expected: (.+)\.\n")
+
+
+@dataclass(frozen=True)
+class Obligation:
+    """A cfg file: its module, what is expected of it, and its constants."""
+
+    name: str
+    module: str
+    expected: str
+    text: str
+    constants: dict[str, str]
+
+    @property
+    def model(self) -> Model:
+        """The cfg's constants as a run of ours takes them."""
+        values = tuple(
+            (name, value if value.startswith("<-") else f"= {value}")
+            for name, value in self.constants.items()
+        )
+        return Model(self.module, f"---- MODULE Run ----\nEXTENDS {self.module}\n====\n", values)
+
+    def instance(self) -> Instance:
+        """The instance of the protocol with the same constants."""
+        given = self.constants
+        kind = KINDS[self.module]
+        settings: dict[str, Any] = {
+            name: _read(given[constant_name(name)]) for name in kind.parameters()
+        }
+        ranks, rounds = int(given["Ranks"]), int(given["Rounds"])
+        bounds = Bounds(ranks, int(given["Tokens"]), rounds, routing=_routing(given, ranks))
+        fabric = f"cm384,ordering={_read(given['Ordering'])},in_flight={given['InFlight']}"
+        made = Instance(kind, bounds, load_profile(fabric), settings)
+        omitted = set(re.findall(r'"([^"]+)"', given["Omitted"]))
+        return mutant_without(made, omitted) if omitted else made
+
+
+def mutant_without(instance: Instance, steps: set[str]) -> Instance:
+    """The instance with the mutant that leaves out exactly these steps."""
+    dense = replace(instance, bounds=Bounds(2, 1, 3))
+    for mutant in find_mutants(dense):
+        changed = mutant.applied(instance)
+        if set(omitted_steps(changed)) == steps:
+            return changed
+    raise AssertionError(f"no mutant leaves out {steps}")
+
+
+def obligation(path: Path) -> Obligation:
+    """The obligation that a cfg file states."""
+    text = path.read_text(encoding="utf-8")
+    header = HEADER.search(text)
+    assert header is not None, path
+    found = re.findall(r"^    (\w+) (?:= )?(.+)$", text, re.MULTILINE)
+    return Obligation(path.stem, header[1], header[2], text, dict(found))
+
+
+def _read(text: str) -> bool | int | str:
+    if text in ("TRUE", "FALSE"):
+        return text == "TRUE"
+    return text[1:-1] if text.startswith('"') else int(text)
+
+
+def _routing(constants: dict[str, str], ranks: int) -> str | RoutingTable:
+    name = constants["Routings"].removeprefix("<- ")
+    if name == "EveryPair":
+        return "balanced"
+    assert name == "OneWay", name
+    return (tuple(tuple(int((s, d) == (0, 1)) for d in range(ranks)) for s in range(ranks)),)
+
+
+OBLIGATIONS = {each.name: each for each in map(obligation, FILES)}
