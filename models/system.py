@@ -6,8 +6,9 @@ process and, where the protocol or the fabric needs them, caches, views and ghos
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 from syncproof.models import outbox as boxes
@@ -54,17 +55,37 @@ class Failure(NamedTuple):
     expected: str = ""
 
 
-class Transition(NamedTuple):
+class Transition:
     """A step from some state, what it leads to and what it says.
 
-    ``fair`` is False for what a machine may do but need not ever do.
+    ``fair`` is False for what a machine may do but need not ever do. ``state`` may be given as a
+    function: of the many landings that are enabled most searches follow only one.
     """
 
-    step: Step
-    state: State
-    failures: tuple[Failure, ...] = ()
-    reached: tuple[str, ...] = ()
-    fair: bool = True
+    __slots__ = ("_state", "failures", "fair", "reached", "step")
+
+    def __init__(
+        self,
+        step: Step,
+        state: State | Callable[[], State],
+        failures: tuple[Failure, ...] = (),
+        reached: tuple[str, ...] = (),
+        fair: bool = True,
+    ) -> None:
+        self.step, self._state = step, state
+        self.failures, self.reached, self.fair = failures, reached, fair
+
+    @property
+    def state(self) -> State:
+        """The state behind the step."""
+        if callable(self._state):
+            self._state = self._state()
+        return self._state
+
+    def numbered(self, variant: int) -> Transition:
+        """The same transition with a number that tells its step from like ones."""
+        step = self.step._replace(variant=variant)
+        return Transition(step, self._state, self.failures, self.reached, self.fair)
 
 
 class Overfull(Exception):
@@ -193,6 +214,7 @@ class System:
         self._deliveries: dict[tuple[int, int], tuple[Delivery, ...]] = {}
         self._moves: dict[tuple[int, ...], tuple[Move, ...]] = {}
         self._issues: dict[tuple[int, int, int, int], int] = {}
+        self._landing_cells: dict[tuple[int, int], frozenset[int] | None] = {}
         self._accesses: dict[tuple[Hashable, ...], tuple[Access, ...]] = {}
         self._outlines: dict[tuple[int, int], Outline] = {}
         self._entangled = (
@@ -203,11 +225,10 @@ class System:
         self._index_atoms()
 
     def _index_atoms(self) -> None:
+        first = 0
         for number, cell in enumerate(self.cells):
-            first = number - next(
-                i for i in range(number + 1)
-                if number - i - 1 < 0 or self.cells[number - i - 1].slot != cell.slot
-            )
+            if cell.slot != self.cells[first].slot:
+                first = number
             key = (first, cell.atom)
             self._atoms.setdefault(key, []).append(number)
             self._atom_of.append(key)
@@ -275,7 +296,7 @@ class System:
             variant = seen.get(each.step, 0)
             seen[each.step] = variant + 1
             if variant:
-                found[i] = each._replace(step=each.step._replace(variant=variant))
+                found[i] = each.numbered(variant)
         return found
 
     def step_transitions(self, state: State, step: Step) -> list[Transition]:
@@ -495,18 +516,21 @@ class System:
 
     def landings(self, state: State, owner: int) -> Iterator[Transition]:
         """The deliveries that the fabric may make from one outbox."""
-        at = self.first_outbox + owner
-        for each in self.deliveries(owner, state[at]):
-            work = list(state)
-            if each.after >= 0:
-                work[at] = each.after
-                self._write_all(work, each.packet.writes)
-            else:
-                rank = self.automata[owner].process.rank
-                values = [self._seen(state, rank, cell) for cell in each.packet.reads]
-                after = boxes.source_read(self.outbox(state, owner), each.position, values)
-                work[at] = self.outboxes.number(after)
-            yield Transition(each.step, tuple(work))
+        for each in self.deliveries(owner, state[self.first_outbox + owner]):
+            yield Transition(each.step, partial(self._landed, state, owner, each))
+
+    def _landed(self, state: State, owner: int, delivery: Delivery) -> State:
+        """The state behind a delivery."""
+        work, at = list(state), self.first_outbox + owner
+        if delivery.after >= 0:
+            work[at] = delivery.after
+            self._write_all(work, delivery.packet.writes)
+        else:
+            rank = self.automata[owner].process.rank
+            values = [self._seen(state, rank, cell) for cell in delivery.packet.reads]
+            after = boxes.source_read(self.outbox(state, owner), delivery.position, values)
+            work[at] = self.outboxes.number(after)
+        return tuple(work)
 
     def deliveries(self, owner: int, outbox: int) -> tuple[Delivery, ...]:
         """What the fabric may do next with the puts of the outbox of that number."""
@@ -745,6 +769,15 @@ class System:
         if found is None:
             found = self._accesses[key] = tuple(self._find_accesses(state, step))
         return found
+
+    def landing_cells(self, owner: int, outbox: int) -> frozenset[int] | None:
+        """The cells on which the fabric may act next from an outbox; None if one is there twice."""
+        key = (owner, outbox)
+        if key not in self._landing_cells:
+            cells = [cell for each in self.deliveries(owner, outbox) for cell in each.step.what]
+            once = len(set(cells)) == len(cells)
+            self._landing_cells[key] = frozenset(cells) if once else None
+        return self._landing_cells[key]
 
     def _find_accesses(self, state: State, step: Step) -> list[Access]:
         if step.kind == "land":

@@ -21,7 +21,7 @@ def print_beside(console: Console, one: Verdict, other: Verdict) -> None:
     steps = zip_longest(_steps(mine), _steps(theirs))
     for number, (here, there) in enumerate(steps):
         right = "=" if here and there and _told(here) == _told(there) else _text(there)
-        table.add_row(str(number), _text(here), right)
+        table.add_row(str(number + 1), _text(here), right)
     console.print(table)
 
 

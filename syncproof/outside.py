@@ -1,4 +1,4 @@
-"""Engines that need programs from outside: what is here is looked up, and the question passed on."""
+"""Engines that need programs from outside: what is here is looked up, the question passed on."""
 
 from __future__ import annotations
 

@@ -57,7 +57,9 @@ NOT_RACES = tuple(each for each in PROPERTIES if each != "race-free")
 SPARSE = {"counts": False}
 
 
-def made(module: str, rounds: int = 1, ranks: int = 2, fabric: str = "cm384", **settings: Any) -> Instance:
+def made(
+    module: str, rounds: int = 1, ranks: int = 2, fabric: str = "cm384", **settings: Any
+) -> Instance:
     return Instance(KINDS[module], Bounds(ranks, 1, rounds), load_profile(fabric), settings)
 
 
@@ -66,7 +68,7 @@ def made(module: str, rounds: int = 1, ranks: int = 2, fabric: str = "cm384", **
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: p.stem)
 def test_module_parses(path: Path) -> None:
-    """The package `tla` parses each module whole: syntax only, it knows no names, arities or levels."""
+    """The package `tla` parses each module: syntax only, it knows no names, arities or levels."""
     parser = pytest.importorskip("tla", reason="needs the package tla (extra [tla])")
     assert parser.parse(path.read_text(encoding="utf-8")) is not None
 
@@ -298,7 +300,7 @@ def test_tools_that_are_not_here_are_named() -> None:
         Tools().for_tlc()
     with pytest.raises(UserError, match="TLA2TOOLS_JAR"):
         Tools(java="java").for_tlc()
-    with pytest.raises(UserError, match="no file /no.jar"):
+    with pytest.raises(UserError, match=r"no file /no\.jar"):
         Tools(java="java", jar="/no.jar").for_tlc()
     with pytest.raises(UserError, match="Apalache is not here"):
         Tools().for_apalache()
@@ -438,9 +440,17 @@ def test_cfg_files_ask_for_every_property() -> None:
 COMPARED = [
     pytest.param(module, settings, omitted, id=f"{module} {omitted or settings or 'sound'}")
     for module, variants in {
-        "SentinelPolling": [({}, ""), ({}, "receiver put window"), ({}, "receiver wait_until window")],
+        "SentinelPolling": [
+            ({}, ""),
+            ({}, "receiver put window"),
+            ({}, "receiver wait_until window"),
+        ],
         "StopAndWait": [({}, ""), ({"quiet": False}, ""), ({}, "sender put flag")],
-        "TokenFlagFusion": [({}, ""), ({"reset": "before"}, ""), ({}, "receiver wait_until window")],
+        "TokenFlagFusion": [
+            ({}, ""),
+            ({"reset": "before"}, ""),
+            ({}, "receiver wait_until window"),
+        ],
         "DataForChecksum": [({}, ""), ({"compare": False}, ""), ({}, "sender put total")],
     }.items()
     for settings, omitted in variants
@@ -463,11 +473,17 @@ def omitting(instance: Instance, step: str) -> Instance:
 def test_observable_states_are_equal(
     module: str, settings: dict[str, Any], omitted: str, tools: Tools
 ) -> None:
-    """TLC and our model reach the same observable states; and as many states and steps in all."""
+    """TLC and our model reach the same observable states.
+
+    Where no wrong token is taken they also have as many states and steps in all: a module tells
+    apart what was taken, which our model, for which the run is over then, does not.
+    """
     instance = omitting(made(module, **{**SPARSE, **settings}), omitted)
     found = compare(instance, tools, Limits())
     assert found.is_equal, (found.ours.shortest, found.theirs.shortest)
-    assert (found.ours.states, found.ours.steps) == (found.theirs.states, found.theirs.steps)
+    if not settings and not omitted:
+        sizes = [(side.states, side.steps) for side in (found.ours, found.theirs)]
+        assert sizes[0] == sizes[1]
     assert found.ours.observable > 20
 
 
@@ -530,7 +546,8 @@ def test_apalache_counterexample_is_a_trace_of_ours(tmp_path: Path, tools: Tools
     program.write_text(
         f"#!{sys.executable}\nimport shutil, sys\nfrom pathlib import Path\n"
         "out = Path(next(a for a in sys.argv if a.startswith('--run-dir=')).split('=')[1])\n"
-        f"out.mkdir()\nshutil.copy({str(tmp_path / 'run.itf.json')!r}, out / 'violation1.itf.json')\n"
+        f"out.mkdir()\nrun = {str(tmp_path / 'run.itf.json')!r}\n"
+        "shutil.copy(run, out / 'violation1.itf.json')\n"
         "print('The outcome is: Deadlock')\nsys.exit(12)\n"
     )
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
@@ -608,7 +625,7 @@ def test_engine_tla_from_the_command_line(
     file = tmp_path / "trace.json"
     asked += ["--set", "quiet=no", "--property", "happens-before"]
     assert run([*asked, "--engine", "tla", "--trace", str(file)]) == 1
-    assert "engine=tla" in capsys.readouterr().out or True
+    assert "engine=tla property=happens-before steps=5" in capsys.readouterr().out
     assert run(["replay", str(file)]) == 1
     assert "reproduced" in capsys.readouterr().out
 
@@ -618,7 +635,9 @@ def test_compare_shows_both_runs(capsys: pytest.CaptureFixture[str], tools: Tool
     """``compare`` shows the two counterexamples of a mutant side by side, equally long."""
     asked = ["sw", "--rounds", "1", "--routing", "balanced", "--set", "counts=no"]
     assert run(["compare", *asked, "--set", "quiet=no", "--property", "happens-before"]) == 1
-    out = capsys.readouterr().out
-    steps = re.findall(r"happens-before violated in\s+(\d+)", " ".join(out.split()))
-    assert "reference" in out and "tla" in out and len(steps) in (0, 2)
-    assert len(set(steps)) <= 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].count("happens-before violated") == 2
+    # put, put, landing, wait, load: nothing shorter can read a token that has not landed
+    steps = [line.split() for line in lines if re.match(r" +\d ", line)]
+    assert [row[0] for row in steps] == ["1", "2", "3", "4", "5"]
+    assert all(row.count("=") == 1 for row in steps)

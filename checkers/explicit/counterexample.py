@@ -33,7 +33,7 @@ def build_trace(
     """
     system = exploration.system
     full = exploration.path(finding.state) + ([finding.last.step] if finding.last else [])
-    wrong = still_wrong(system, finding)
+    wrong = still_wrong(system, finding, frozenset(question.properties))
     past = causal_past(system, follow(system, full), finding)
     sliced = [full[i] for i in past]
     if fewest:
@@ -67,7 +67,9 @@ def spoken(name: object) -> str:
 # Which runs still show the failure
 
 
-def still_wrong(system: System, finding: Finding) -> Callable[[Sequence[Step]], bool]:
+def still_wrong(
+    system: System, finding: Finding, asked: frozenset[str]
+) -> Callable[[Sequence[Step]], bool]:
     """Whether a run breaks the property of ``finding`` in the same way.
 
     A run into a hang must also bring a knot of blocked processes to where they wait for each
@@ -83,12 +85,14 @@ def still_wrong(system: System, finding: Finding) -> Callable[[Sequence[Step]], 
             return False
         state = taken[-1][1].state if taken else system.initial_transition().state
         in_place = all(state[process] == node for process, node in knot.items())
-        return in_place and breaks(system, taken, state, finding)
+        return in_place and breaks(system, taken, state, finding, asked)
 
     return wrong
 
 
-def breaks(system: System, taken: Taken, state: State, finding: Finding) -> bool:
+def breaks(
+    system: System, taken: Taken, state: State, finding: Finding, asked: frozenset[str]
+) -> bool:
     """Whether the run ``taken``, which ends in ``state``, ends with the failure of ``finding``."""
     name, process = finding.failure.property, finding.failure.process
     if finding.last is not None:
@@ -97,15 +101,18 @@ def breaks(system: System, taken: Taken, state: State, finding: Finding) -> bool
             each.property == name and each.process == process for each in last.failures
         )
     if name == "deadlock-free":
-        return is_hung(system, state)
+        return is_hung(system, state, asked)
     if name == "race-free":
         return racing(system, state, finding.cell)
     return system.all_done(state) and any(e.property == name for e in judge_end(system, state))
 
 
-def is_hung(system: System, state: State) -> bool:
-    """Whether no run from ``state`` lets every process finish, as far as can be told soon."""
-    choose = PersistentSets(system).choose if PersistentSets.covers(system) else None
+def is_hung(system: System, state: State, asked: frozenset[str]) -> bool:
+    """Whether no run from ``state`` lets every process finish, as far as can be told soon.
+
+    A run that breaks another property in ``asked`` is over and no hang.
+    """
+    choose = PersistentSets(system, asked).choose if PersistentSets.covers(system) else None
     seen, work = {state}, [state]
     while work:
         here = work.pop()
@@ -116,6 +123,8 @@ def is_hung(system: System, state: State) -> bool:
         if not enabled and system.all_done(here):
             return False
         for each in choose(here, enabled) if choose else enabled:
+            if any(f.property in asked and f.property != "quiescent" for f in each.failures):
+                return False
             if each.state not in seen:
                 seen.add(each.state)
                 work.append(each.state)

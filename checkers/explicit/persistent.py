@@ -21,7 +21,6 @@ from syncproof.checkers.explicit.outlook import (
     PacketAgent,
     ProcessAgent,
 )
-from syncproof.models import outbox as boxes
 from syncproof.models.lowering import ActionKind
 from syncproof.models.operations import GhostCheck, GhostUpdate
 from syncproof.models.system import State, System, Transition
@@ -65,6 +64,8 @@ class PersistentSets:
         self, state: State, enabled: list[Transition], standing: dict[int, Outlook]
     ) -> list[Transition]:
         for each in enabled:
+            if each.step.kind != "process":
+                break
             if self._is_free(state, each):
                 return [each]
         by_agent = self._by_agent(state, enabled)
@@ -85,8 +86,6 @@ class PersistentSets:
         """A step that nobody else can see: an issue into one's own outbox, a fence, a quiet or a
         sync that passes. With a ghost it can be seen."""
         step = transition.step
-        if step.kind != "process":
-            return False
         actions = self.system.node(state, step.process).actions
         action = actions[step.what[0]]
         if len(actions) != 1 or action.kind not in FREE:
@@ -109,36 +108,39 @@ class PersistentSets:
         for each in enabled:
             step = each.step
             if step.kind == "process":
-                agent: Agent = ProcessAgent(step.process)
-            else:
-                if step.process not in positions:
-                    positions[step.process] = self._deliverable(state, step.process)
-                agent = PacketAgent(step.process, next(positions[step.process]))
-            found.setdefault(agent, []).append(each)
+                found.setdefault(ProcessAgent(step.process), []).append(each)
+                continue
+            if step.process not in positions:
+                positions[step.process] = self._deliverable(state, step.process)
+            found[PacketAgent(step.process, next(positions[step.process]))] = [each]
         return found
 
     def _deliverable(self, state: State, owner: int) -> Iterator[int]:
-        for position, each in enumerate(self.system.outbox(state, owner)):
-            if boxes.can_land(each) or boxes.can_be_read(each):
-                yield position
+        """The positions of the puts that the fabric may act on next, in the order of their steps."""
+        outbox = state[self.system.first_outbox + owner]
+        return (each.position for each in self.system.deliveries(owner, outbox))
 
     def _seeds(
         self, state: State, by_agent: dict[Agent, list[Transition]]
     ) -> list[Agent]:
         """The agents to try, those first whose steps are most likely alone: what somebody waits
-        for, then the rest of the fabric, then reads."""
+        for, then reads, then the rest of the fabric."""
         awaited: set[int] = set()
         for process in range(self.system.processes):
             if ProcessAgent(process) not in by_agent:
                 for action in self.system.node(state, process).actions:
                     awaited.update(action.cells)
-
-        def rank(agent: Agent) -> int:
+        first: list[Agent] = []
+        then: list[Agent] = []
+        last: list[Agent] = []
+        for agent, steps in by_agent.items():
             if isinstance(agent, ProcessAgent):
-                return 1
-            return 0 if awaited.intersection(by_agent[agent][0].step.what) else 2
-
-        return sorted(by_agent, key=rank)
+                then.append(agent)
+            elif awaited.isdisjoint(steps[0].step.what):
+                last.append(agent)
+            else:
+                first.append(agent)
+        return first + then + last
 
     # One process stands still
 
@@ -155,32 +157,36 @@ class PersistentSets:
         conflict in one of them means only that a new one is worth its time.
         """
         blocked = self._blocked(state)
-        pairs = [
-            (seed, process)
+        seeds = [
+            seed
             for seed in seeds
             if len(by_agent[seed]) == 1 and not self._is_split(state, seed, by_agent)
-            for process in self._stands(state, seed, blocked)
         ]
-        for seed, process in pairs:
-            known = standing.get(process)
-            if known is not None and self._commutes(state, seed, by_agent[seed][0], known):
-                return seed
+        for seed in seeds:
+            for process in self._stands(state, seed, blocked):
+                known = standing.get(process)
+                if known and self._commutes(state, seed, by_agent[seed][0], known):
+                    return seed
         fresh: set[int] = set()
-        for seed, process in pairs:
-            if process not in fresh:
-                fresh.add(process)
-                standing.pop(process, None)
-                outlook = Outlook(self.system, self._atoms, state, {ProcessAgent(process)}, self.asked)
-                try:
-                    outlook.run()
-                except GiveUp:
-                    continue
-                standing[process] = outlook
-            if process in standing and self._commutes(
-                state, seed, by_agent[seed][0], standing[process]
-            ):
-                return seed
+        for seed in seeds:
+            for process in self._stands(state, seed, blocked):
+                if process not in fresh:
+                    fresh.add(process)
+                    self._renew(state, process, standing)
+                known = standing.get(process)
+                if known and self._commutes(state, seed, by_agent[seed][0], known):
+                    return seed
         return None
+
+    def _renew(self, state: State, process: int, standing: dict[int, Outlook]) -> None:
+        """An outlook from ``state`` in which ``process`` stands still."""
+        standing.pop(process, None)
+        outlook = Outlook(self.system, self._atoms, state, {ProcessAgent(process)}, self.asked)
+        try:
+            outlook.run()
+        except GiveUp:
+            return
+        standing[process] = outlook
 
     def _stands(
         self, state: State, seed: Agent, blocked: dict[int, list[tuple[int, frozenset[int]]]]

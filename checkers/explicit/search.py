@@ -224,6 +224,8 @@ def race_pairs(
     Two accesses race unless both are reads or both synchronize. Whether a put serves a wait is
     known only when all waits are, so pairs of puts are not certain and are judged at the end.
     """
+    if _apart(system, state, enabled):
+        return
     touched: dict[int, list[tuple[Access, Transition]]] = {}
     for each in enabled:
         for access in system.accesses(state, each):
@@ -237,6 +239,26 @@ def race_pairs(
                     yield cell, True, first, second
                 elif one.is_put and other.is_put:
                     yield cell, False, first, second
+
+
+def _apart(system: System, state: State, enabled: Sequence[Transition]) -> bool:
+    """Whether surely no cell is accessed by two of the enabled steps; quick to tell."""
+    seen: set[int] = set()
+    for owner in range(system.processes):
+        outbox = state[system.first_outbox + owner]
+        if outbox:
+            cells = system.landing_cells(owner, outbox)
+            if cells is None or not seen.isdisjoint(cells):
+                return False
+            seen |= cells
+    for each in enabled:
+        if each.step.kind != "process":
+            break
+        for access in system.accesses(state, each):
+            if access.cell in seen:
+                return False
+            seen.add(access.cell)
+    return True
 
 
 def _same_process(one: Transition, other: Transition) -> bool:

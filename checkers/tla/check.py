@@ -20,6 +20,7 @@ Ask = Callable[[Model, Tools, Path, Limits, frozenset[str]], Found]
 """Asks a tool for properties; the folder is empty."""
 
 RACE = "race-free"
+FAIRNESS = ("deadlock-free: no state without a step, and termination under weak fairness",)
 
 
 @contextmanager
@@ -84,7 +85,8 @@ def verdict_of(instance: Instance, question: Question, engine: str, found: Found
     """What a tool found, as our verdict; a run that our model does not have is an error of ours."""
     violated, reason = property_of(found.violated), found.undecided
     if violated == WITHIN:
-        violated, reason = "", "a put met the in-flight bound: raise it with --fabric NAME,in_flight=N"
+        violated = ""
+        reason = "a put met the in-flight bound: raise it with --fabric NAME,in_flight=N"
     trace: Trace | None = None
     broken = ""
     if violated:
@@ -97,6 +99,7 @@ def verdict_of(instance: Instance, question: Question, engine: str, found: Found
         PropertyVerdict(name, *_answer(name, violated, broken, reason, trace))
         for name in question.properties
     ]
+    routing = instance.bounds.routing
     return Verdict(
         question,
         engine,
@@ -105,8 +108,8 @@ def verdict_of(instance: Instance, question: Question, engine: str, found: Found
         found.generated,
         found.depth,
         instance.protocol().assumptions(),
-        routing=instance.bounds.routing if isinstance(instance.bounds.routing, str) else "as given",
-        notes=("deadlock-free includes termination under weak fairness (TLA+: WF)",),
+        routing=routing if isinstance(routing, str) else "as given",
+        notes=FAIRNESS if engine == "tla" and "deadlock-free" in question.properties else (),
         trace=trace,
     )
 

@@ -160,6 +160,6 @@ def _moved(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
     for process, puts in before["flight"].items():
         later = after["flight"][process]
         if puts != later:
-            gone = next((p for i, p in enumerate(puts) if i >= len(later) or p != later[i]), puts[0])
-            return f"a put of {process[0]}@rank{process[1]} lands at {gone['slot']}"
+            gone = next((i for i, put in enumerate(later) if put != puts[i]), len(later))
+            return f"a put of {process[0]}@rank{process[1]} lands at {puts[gone]['slot']}"
     return "nothing moves"

@@ -113,8 +113,8 @@ def routings(instance: Instance) -> str:
     bounds = instance.bounds
     if bounds.routing == "all":
         return "RunRoutings == AnyRouting"
-    protocol = instance.protocol()
-    dense = bool(getattr(protocol, "dense_traffic", False)) and not getattr(protocol, "counts", True)
+    settings = instance.protocol().settings()
+    dense = bool(settings.get("dense_traffic", False)) and not settings.get("counts", True)
     cases = [
         f"w = <<{k}, {s}, {d}>> -> "
         f"{sum(bounds.routed(s, e, k, _unasked, dense) for e in bounds.experts_of(d))}"

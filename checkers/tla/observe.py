@@ -116,10 +116,15 @@ def seen_in(state: Mapping[str, Any]) -> Observable:
     """What can be seen of a state of a module."""
     return Observable(
         tuple(
-            sorted((p, tuple(sorted(e["token"] for e in taken))) for p, taken in state["consumed"].items())
+            sorted(
+                (process, tuple(sorted(each["token"] for each in taken)))
+                for process, taken in state["consumed"].items()
+            )
         ),
         tuple(
-            sorted((cell, v) for slot, block in state["memory"].items() for cell, v in _cells(slot, block))
+            sorted(
+                cell for slot, block in state["memory"].items() for cell in _cells(slot, block)
+            )
         ),
         tuple(
             sorted(

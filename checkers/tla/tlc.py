@@ -171,7 +171,8 @@ def _violated(messages: Sequence[tuple[int, str]]) -> str:
 def _counterexample(messages: Sequence[tuple[int, str]]) -> tuple[tuple[dict[str, Any], ...], int]:
     """The states of the counterexample, and the number of the one that it comes back to."""
     states: list[dict[str, Any]] = []
-    back_to, known = -1, {}
+    known: dict[str, Any] = {}
+    back_to = -1
     for code, text in messages:
         head, _, body = text.partition("\n")
         number = re.match(r"(\d+):", head)
@@ -202,7 +203,7 @@ def _refused(
     quiet = {2185, 2186, 2187, 2189, 2190, 2200, 2219, 2220, 2262, COUNTS, DEPTH}
     words = " ".join(text for code, text in messages if code not in quiet)
     parser = MESSAGE.sub("", ended.output)
-    parser = re.sub(r"(Parsing file|Semantic processing of module|Starting SANY)[^\n]*\n", "", parser)
+    parser = re.sub(r"(Parsing file|Semantic processing of module)[^\n]*\n", "", parser)
     file = _blamed(parser + words, folder)
     expected = {
         BAD_MODULE: f"mend {file}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from syncproof.checkers.explicit.counterexample import build_trace
@@ -17,7 +18,7 @@ from syncproof.checkers.tla.observe import (
 )
 from syncproof.models.core import Unresolved
 from syncproof.models.instance import Choices, Instance
-from syncproof.models.narrate import NotEnabled, follow
+from syncproof.models.narrate import NotEnabled, describe, follow
 from syncproof.models.system import Failure, State, Step, System, Transition
 from syncproof.models.verdict import Question, Trace
 
@@ -36,7 +37,7 @@ def steps_of(system: System, states: States) -> list[Step]:
     """
     return [
         _step(system, before, after, number)
-        for number, (before, after) in enumerate(zip(states, states[1:], strict=False))
+        for number, (before, after) in enumerate(pairwise(states))
     ]
 
 
@@ -108,7 +109,8 @@ def followed(instance: Instance, states: States) -> tuple[System, Choices, Taken
     for number, state in enumerate([start, *(t.state for _, t in taken)]):
         ours, theirs = observer.seen(state), seen_in(states[number])
         if ours != theirs:
-            raise Disagreement(f"after step {number} our model has other {difference(ours, theirs)}")
+            where = f"after step {number} our model has other"
+            raise Disagreement(f"{where} {difference(ours, theirs)}")
     return system, choices, taken
 
 
@@ -146,7 +148,8 @@ def finding_of(system: System, taken: Taken, violated: str) -> Finding:
         return Finding(Failure(violated, "no process can go on", -1), state, None)
     if violated == "race-free":
         for cell, _, one, other in race_pairs(system, state, system.transitions(state)):
-            message = f"{one.step.kind} and {other.step.kind} are not ordered on {system.cells[cell]}"
+            both = f"{describe(system, state, one)} and {describe(system, state, other)}"
+            message = f"{both} are not ordered on {system.cells[cell]}"
             return Finding(Failure(violated, message, one.step.process), state, None, cell)
     for failure in judge_end(system, state) if system.all_done(state) else ():
         if failure.property == violated:
