@@ -23,6 +23,9 @@ from syncproof.models.values import Opaque
 
 LONGEST_HISTORY = 100_000
 
+TokenKey = tuple[Hashable, ...]
+"""(source, destination, token, round)."""
+
 
 @dataclass(frozen=True)
 class Place:
@@ -106,7 +109,7 @@ class Ledger:
     """Which tokens a process has sent and consumed so far; equal numbers, equal contents."""
 
     def __init__(self) -> None:
-        self.contents: list[tuple[frozenset[Hashable], frozenset[tuple[Hashable, int]]]] = [
+        self.contents: list[tuple[frozenset[TokenKey], frozenset[tuple[TokenKey, int]]]] = [
             (frozenset(), frozenset())
         ]
         self._number = {self.contents[0]: 0}
@@ -306,8 +309,8 @@ class Automaton:
             self._verify_once(node, history)
             return Edge(node, statements)
         if isinstance(found, _Broken):
-            error = self._explained(found)
-            return Edge(self._new(("error", str(error)), before, error=error), statements)
+            broken = self._explained(found)
+            return Edge(self._new(("error", str(broken)), before, error=broken), statements)
         return Edge(self._suspended(live, history, found, after), statements)
 
     def _suspended(
@@ -405,6 +408,7 @@ class Automaton:
     def _location(self, live: _Live) -> tuple[str, int]:
         """The innermost line of the role's own code."""
         frame = live.coroutine.cr_frame
+        assert frame is not None, "a suspended coroutine has a frame"
         file, line = frame.f_code.co_filename, frame.f_lineno
         inner: Any = live.coroutine.cr_await
         while isinstance(inner, CoroutineType) and inner.cr_frame is not None:

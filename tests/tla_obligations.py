@@ -19,8 +19,7 @@ from syncproof.protocols.sw import StopAndWait
 from syncproof.protocols.tff import TokenFlagFusion
 
 KINDS: dict[str, type[Protocol]] = {
-    kind.__name__: kind
-    for kind in (StopAndWait, TokenFlagFusion, DataForChecksum, SentinelPolling)
+    kind.__name__: kind for kind in (StopAndWait, TokenFlagFusion, DataForChecksum, SentinelPolling)
 }
 FILES = sorted((specs_folder() / "obligations").glob("*.cfg"))
 HEADER = re.compile(r"\\\* Module: (\w+)\. Expected: (.+)\.\n")
@@ -94,3 +93,10 @@ def _routing(constants: dict[str, str], ranks: int) -> str | RoutingTable:
 
 
 OBLIGATIONS = {each.name: each for each in map(obligation, FILES)}
+
+
+def made(
+    module: str, rounds: int = 1, ranks: int = 2, fabric: str = "cm384", **settings: Any
+) -> Instance:
+    """A protocol by its class, small, one token for every pair of ranks."""
+    return Instance(KINDS[module], Bounds(ranks, 1, rounds), load_profile(fabric), settings)

@@ -92,4 +92,4 @@ def _ends_wrong(system: System, trace: Trace, taken: object, state: State) -> bo
         if each.property == name:
             return True
     finding = Finding(Failure(name, trace.message, -1), state, None)
-    return breaks(system, taken, state, finding)
+    return breaks(system, taken, state, finding, frozenset(trace.question.properties))

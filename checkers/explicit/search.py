@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from syncproof.models.narrate import describe
 from syncproof.models.system import Access, Failure, Overfull, State, Step, System, Transition
+from syncproof.models.values import token_text
 
 Choose = Callable[[State, list[Transition]], list[Transition]]
 """Which of the enabled steps of a state to explore."""
@@ -277,8 +278,8 @@ def racing(system: System, state: State, cell: int) -> bool:
 def judge_end(system: System, state: State) -> list[Failure]:
     """What is wrong with a state in which all processes have returned."""
     wrong = []
-    sent: set[object] = set()
-    times: dict[object, int] = {}
+    sent: set[tuple[Hashable, ...]] = set()
+    times: dict[tuple[Hashable, ...], int] = {}
     for process in range(system.processes):
         ledger_sent, consumed = system.ledger.contents[system.node(state, process).ledger]
         sent |= ledger_sent
@@ -287,12 +288,8 @@ def judge_end(system: System, state: State) -> list[Failure]:
     for key in sorted(sent | times.keys(), key=str):
         count = times.get(key, 0)
         if count != 1 or key not in sent:
-            source, destination, token, round = key  # type: ignore[misc]
-            message = (
-                f"token {token} of round {round} from rank {source} to rank {destination} "
-                + (f"is consumed {count} times" if key in sent else "is consumed but never sent")
-            )
-            wrong.append(Failure("exactly-once", message, -1))
+            how = f"is consumed {count} times" if key in sent else "is consumed but never sent"
+            wrong.append(Failure("exactly-once", f"{token_text(key)} {how}", -1))
             break
     wrong += _not_clean(system, state)
     return wrong
@@ -316,9 +313,10 @@ def judge_races(found: Exploration) -> list[Finding]:
         found.races.items(), key=lambda item: (found.parents[item[1][0]][2], item[0])
     ):
         if certain or cell not in found.system.polled:
-            names = f"{describe(found.system, state, one)} and {describe(found.system, state, other)}"
-            message = f"{names} are not ordered on {found.system.cells[cell]}"
-            races.append(Finding(Failure("race-free", message, one.step.process), state, None, cell))
+            names = [describe(found.system, state, each) for each in (one, other)]
+            message = f"{' and '.join(names)} are not ordered on {found.system.cells[cell]}"
+            failure = Failure("race-free", message, one.step.process)
+            races.append(Finding(failure, state, None, cell))
     return races
 
 

@@ -15,6 +15,7 @@ from syncproof.checkers.schedule.implied import implied_events, implied_waits, o
 from syncproof.checkers.schedule.pools import may_starve
 from syncproof.checkers.schedule.program import Program, unroll
 from syncproof.checkers.schedule.resets import check_resets
+from syncproof.models.taskflow.collector import collector_paused
 from syncproof.models.taskflow.findings import CHECKED, HANG, Checked
 from syncproof.models.taskflow.schedule import Schedule
 from syncproof.models.verdict import Answer, PropertyVerdict
@@ -31,6 +32,11 @@ class Checking:
 
 def check(schedule: Schedule, costs: Costs | None = None, *, price: bool = True) -> Checking:
     """Check a validated schedule by graph; ``price`` simulates what it costs as well."""
+    with collector_paused():
+        return _check(schedule, costs, price)
+
+
+def _check(schedule: Schedule, costs: Costs | None, price: bool) -> Checking:
     program = unroll(schedule)
     execution = execute(program, costs)
     collected = Collected(program)

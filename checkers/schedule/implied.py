@@ -79,14 +79,15 @@ def _droppable(
     for name, nodes in needs.items():
         spans[name] = slice(at, at + len(nodes))
         at += len(nodes)
-    kept = np.ones(len(others), dtype=bool)
+    # how many of those that are still there have it before them, itself included
+    covering = covers.sum(axis=0)
     gone = []
     for name in candidates:
-        kept[spans[name]] = False
-        if covers[kept][:, spans[name]].any(axis=0).all():
+        span = spans[name]
+        own = covers[span, span].sum(axis=0)
+        if (covering[span] > own).all():
             gone.append(name)
-        else:
-            kept[spans[name]] = True
+            covering -= covers[span].sum(axis=0)
     return gone
 
 

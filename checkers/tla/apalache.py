@@ -36,7 +36,7 @@ def check(
     invariants: Sequence[str],
     deadlock: bool,
 ) -> Found:
-    """Ask Apalache for invariants in an empty ``folder``; nothing is proved beyond `LENGTH` steps."""
+    """Ask Apalache for invariants, in an empty ``folder`` and in runs of up to `LENGTH` steps."""
     (folder / f"{RUN}.tla").write_text(model.text, encoding="utf-8")
     (folder / f"{RUN}.cfg").write_text(model.configuration((), ()), encoding="utf-8")
     for module in specs_folder().glob("*.tla"):

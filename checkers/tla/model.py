@@ -10,6 +10,7 @@ from itertools import product
 from pathlib import Path
 
 from syncproof.checkers.explicit.check import assignments
+from syncproof.checkers.explicit.persistent import PersistentSets
 from syncproof.checkers.explicit.search import Budget, Meter, explore
 from syncproof.models.bounds import Bounds
 from syncproof.models.core import Unresolved
@@ -202,9 +203,10 @@ def texts_of(module: str) -> list[str]:
     text = (specs_folder() / f"{module}.tla").read_text(encoding="utf-8")
     extended = re.search(r"^EXTENDS (.+)$", text, re.MULTILINE)
     found = [text]
-    for name in (extended[1].split(",") if extended else ()):
-        if (specs_folder() / f"{name.strip()}.tla").is_file():
-            found += texts_of(name.strip())
+    names = extended[1].split(",") if extended else []
+    for name in map(str.strip, names):
+        if (specs_folder() / f"{name}.tla").is_file():
+            found += texts_of(name)
     return found
 
 
@@ -231,8 +233,9 @@ def _searched(instance: Instance) -> System:
     while True:
         system = instance.system(choices)
         try:
+            choose = PersistentSets(system).choose if PersistentSets.covers(system) else None
             meter = Meter(Budget(states=MOST_STATES))
-            explore(system, None, frozenset(), meter, stop_at_first=False)
+            explore(system, choose, frozenset(), meter, stop_at_first=False)
         except Unresolved as choice:
             choices[choice.name] = choice.values[0]
             continue

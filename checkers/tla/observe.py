@@ -122,9 +122,7 @@ def seen_in(state: Mapping[str, Any]) -> Observable:
             )
         ),
         tuple(
-            sorted(
-                cell for slot, block in state["memory"].items() for cell in _cells(slot, block)
-            )
+            sorted(cell for slot, block in state["memory"].items() for cell in _cells(slot, block))
         ),
         tuple(
             sorted(

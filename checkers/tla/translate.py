@@ -41,9 +41,7 @@ def steps_of(system: System, states: States) -> list[Step]:
     ]
 
 
-def _step(
-    system: System, before: Mapping[str, Any], after: Mapping[str, Any], number: int
-) -> Step:
+def _step(system: System, before: Mapping[str, Any], after: Mapping[str, Any], number: int) -> Step:
     numbers = {process_name(system, p): p for p in range(system.processes)}
     moved = [name for name in before["at"] if before["at"][name] != after["at"][name]]
     if moved:
@@ -114,9 +112,7 @@ def followed(instance: Instance, states: States) -> tuple[System, Choices, Taken
     return system, choices, taken
 
 
-def trace_of(
-    instance: Instance, question: Question, violated: str, states: States
-) -> Trace:
+def trace_of(instance: Instance, question: Question, violated: str, states: States) -> Trace:
     """A counterexample of a tool as our own trace; ``violated`` is the property it breaks.
 
     Raises `Disagreement` where our model has no such run, or does not hold it for wrong.

@@ -19,6 +19,9 @@ class Unreadable(ValueError):
 
 class _Reader:
     def __init__(self, text: str) -> None:
+        strange = "".join(TOKEN.sub("", text).split())
+        if strange:
+            raise Unreadable(f"{strange[:10]!r} in a value")
         self.tokens = TOKEN.findall(text)
         self.position = 0
 
@@ -45,23 +48,24 @@ class _Reader:
 
     def items(self, closing: str) -> list[Any]:
         found: list[Any] = []
-        while self.peek() != closing:
+        if self.peek() != closing:
             found.append(self.value())
-            if self.peek() != closing:
-                self.take(",")
+        while self.peek() != closing and found:
+            self.take(",")
+            found.append(self.value())
         self.take(closing)
         return found
 
     def record(self) -> dict[Any, Any]:
         found: dict[Any, Any] = {}
-        while self.peek() != "]":
+        while True:
             name = self.take()
             self.take("|->")
             found[name] = self.value()
-            if self.peek() != "]":
-                self.take(",")
-        self.take("]")
-        return found
+            if self.peek() == "]":
+                self.take()
+                return found
+            self.take(",")
 
     def function(self) -> dict[Any, Any]:
         found: dict[Any, Any] = {}

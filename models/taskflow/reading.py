@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import yaml
 
 from syncproof.models.errors import UserError
+from syncproof.models.taskflow.collector import collector_paused
 from syncproof.models.taskflow.format import LAUNCHES, MARK, PARTS, TASK, TOP, Key
 from syncproof.models.taskflow.places import (
     JsonPlaces,
@@ -42,10 +43,11 @@ _FastLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 def read_schedule(path: str) -> Schedule:
     """The schedule in a file; a `UserError` with file and line if there is none."""
-    text, form = _text(path)
-    data, places = (_json if form == "json" else _yaml)(text, path)
-    made = _Reader(places).schedule(data)
-    validate(made)
+    with collector_paused():
+        text, form = _text(path)
+        data, places = (_json if form == "json" else _yaml)(text, path)
+        made = _Reader(places).schedule(data)
+        validate(made)
     return made
 
 
@@ -157,6 +159,9 @@ def _check_nodes(root: yaml.Node, path: str) -> None:
 class _Reader:
     def __init__(self, places: Places) -> None:
         self.places = places
+        tables = [*PARTS.values(), TASK, LAUNCHES]
+        self.defaults = {id(t): {n: key.default for n, key in t.items()} for t in tables}
+        self.required = {id(t): [n for n, key in t.items() if key.required] for t in tables}
 
     def fail(self, path: Path_, what: str, expected: str) -> NoReturn:
         raise UserError(what, where=self.places.line(*path), expected=expected)
@@ -204,17 +209,17 @@ class _Reader:
             data = {}
         if not isinstance(data, dict):
             self.fail(path, f"{data!r:.40}", f"the keys {', '.join(keys)}")
-        found = {name: key.default for name, key in keys.items()}
+        found = dict(self.defaults[id(keys)])
         for name, value in data.items():
             key = keys.get(name)
             if key is None:
                 self._unknown((*path, name), name, tuple(keys))
             self._value((*path, name), key, value)
             found[name] = value
-        for name, key in keys.items():
-            if key.required and name not in data:
-                self.fail(path, f"{path[-1]!r} has no {name!r}" if isinstance(path[-1], str)
-                          else f"a task has no {name!r}", key.text)
+        for name in self.required[id(keys)]:
+            if name not in data:
+                what = repr(path[-1]) if isinstance(path[-1], str) else "a task"
+                self.fail(path, f"{what} has no {name!r}", keys[name].text)
         return found
 
     def _value(self, path: Path_, key: Key, value: Any) -> None:

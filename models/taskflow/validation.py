@@ -102,6 +102,10 @@ def _validate_parts(schedule: Schedule) -> None:
 
 
 def _validate_event(schedule: Schedule, event: Event) -> None:
+    if event.kind == COUNTER and not event.cores and event.id is None and (
+        0 <= event.rank < schedule.ranks
+    ):
+        return
     path = ("events", event.name)
     _known(schedule, path, "kind of event", event.kind, KINDS)
     _in_range(schedule, path, f"the rank of {event.name!r}", event.rank, 0, schedule.ranks - 1)
@@ -184,12 +188,14 @@ def _validate_task(schedule: Schedule, number: int, task: Task) -> None:
             tensor = schedule.tensors.get(access.tensor)
             if tensor is None or not 0 <= access.first < access.last <= tensor.tiles:
                 raise _wrong_tiles(schedule, number, key, access)
+    rank = schedule.rank_of(task)
     for key, pairs in (("waits", task.waits), ("triggers", task.triggers)):
         for name, amount in pairs:
             event = schedule.events.get(name)
             if event is None or not 1 <= amount <= LARGEST_COUNT:
                 raise _wrong_event(schedule, number, key, name, amount)
-            _validate_side(schedule, number, task, key, event, amount)
+            if event.kind != COUNTER or (key == "waits" and event.rank != rank):
+                _validate_side(schedule, number, task, key, event, amount)
 
 
 def _wrong_tiles(schedule: Schedule, number: int, key: str, access: Tiles) -> UserError:
