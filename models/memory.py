@@ -12,7 +12,7 @@ from math import prod
 from typing import Any
 
 from syncproof.models.errors import UserError
-from syncproof.models.values import AnyOf, Payload, uncover
+from syncproof.models.values import AnyOf, Block, Payload, uncover
 
 
 @dataclass(frozen=True)
@@ -136,9 +136,11 @@ class Slot:
     def spread(self, value: Any) -> dict[str, Hashable]:
         """What a put of ``value`` writes into each field.
 
-        A token gives each field its part; a mapping names the fields it writes; any other value
-        goes into every field.
+        A token gives each field its part; a mapping, or the block that a load gave, names the
+        fields it writes; any other value goes into every field.
         """
+        if isinstance(value, Block):
+            value = vars(value)
         if isinstance(value, Mapping):
             for name in value:
                 self.region.check_field(name)

@@ -108,6 +108,26 @@ class DataAsFlag(Protocol):
             await core.put(slot, {"flag": EMPTY, "count": 0}, at=f"{KERNEL}:775")
         return told
 
+    # What a scheme does for tokens; the roles of each, and `ubep`, are made of these
+
+    async def send(self, core: Core, peer: int, tokens: range, round: int) -> None:
+        """Store a batch of tokens in the peer's window."""
+        raise NotImplementedError
+
+    async def verify(self, core: Core, source: int, tokens: int, round: int) -> None:
+        """Wait for what says that a whole batch is there; most schemes have nothing of the kind."""
+
+    async def read(self, core: Core, source: int, token: int, round: int) -> Any:
+        """Wait for a token, and give what was read of it."""
+        raise NotImplementedError
+
+    async def give_back(self, core: Core, source: int, token: int, round: int) -> None:
+        """Make a token's place ready for the next one; some schemes need not."""
+
+    def content(self, core: Core, source: int, destination: int, token: int, round: int) -> Any:
+        """The fields of a token that hold something special, and what."""
+        return {}
+
     async def end_of_kernel(self, core: Core) -> None:
         """All puts of this process have landed and all processes of its rank are here.
 

@@ -51,18 +51,7 @@ class DataForChecksum(DataAsFlag):
         for round in core.rounds():
             await self.send_counts(core, round)
             for peer in core.destinations():
-                # Move and store: raw tokens
-                leads: tuple[int, ...] = ()
-                for token in self.tokens(core, core.rank, peer, round):
-                    lead = self.lead(core, core.rank, peer, token, round)
-                    slot = self.window[peer][core.rank, token, round % self.windows]
-                    await core.put(slot, core.payload(peer, token, round, lead=lead))
-                    leads += (lead,)
-
-                # The checksum of the batch is a packet of its own
-                if leads:
-                    total = self.total[peer][core.rank, round % self.windows]
-                    await core.put(total, self.checksum_of(leads, round))
+                await self.send(core, peer, self.tokens(core, core.rank, peer, round), round)
 
             await self.end_of_kernel(core)
 
@@ -70,20 +59,37 @@ class DataForChecksum(DataAsFlag):
     async def receiver(self, core: Core) -> None:
         for round in core.rounds():
             for source, tokens in await self.receive_counts(core, round):
-                if tokens:
-                    await self.verify(core, source, tokens, round)
+                await self.verify(core, source, tokens, round)
 
                 # Token-Reordering: read the tokens
                 for token in range(tokens):
-                    slot = self.window[core.rank][source, token, round % self.windows]
-                    block = await core.load(slot)
-                    lead = self.lead(core, source, core.rank, token, round)
-                    core.consume(block, source, token, round, lead=lead)
+                    block = await self.read(core, source, token, round)
+                    content = self.content(core, source, core.rank, token, round)
+                    core.consume(block, source, token, round, **content)
 
             await self.end_of_kernel(core)
 
+    async def send(self, core: Core, peer: int, tokens: range, round: int) -> None:
+        """Store a batch of raw tokens, then its checksum as a packet of its own."""
+        leads: tuple[int, ...] = ()
+        for token in tokens:
+            lead = self.lead(core, core.rank, peer, token, round)
+            slot = self.window[peer][core.rank, token, round % self.windows]
+            await core.put(slot, core.payload(peer, token, round, lead=lead))
+            leads += (lead,)
+        if leads:
+            total = self.total[peer][core.rank, round % self.windows]
+            await core.put(total, self.checksum_of(leads, round))
+
+    async def read(self, core: Core, source: int, token: int, round: int) -> Any:
+        """Read a token of a batch that is verified."""
+        slot = self.window[core.rank][source, token, round % self.windows]
+        return await core.load(slot)
+
     async def verify(self, core: Core, source: int, tokens: int, round: int) -> None:
         """Read the checksum and the leads of a batch until they agree."""
+        if not tokens:
+            return
 
         async def agree() -> bool | None:
             found = await core.load(self.total[core.rank][source, round % self.windows])
@@ -119,6 +125,10 @@ class DataForChecksum(DataAsFlag):
         if self.round_in_checksum:
             return isinstance(found, tuple) and found[1] == round
         return bool(found != self.at_first)
+
+    def content(self, core: Core, source: int, destination: int, token: int, round: int) -> Any:
+        """What is special about a token: its lead is a number."""
+        return {"lead": self.lead(core, source, destination, token, round)}
 
     def lead(self, core: Core, source: int, destination: int, token: int, round: int) -> int:
         """The lead of a token; without the assumption perhaps that of the slot's last one."""

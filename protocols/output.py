@@ -21,35 +21,45 @@ class Output(Protocol):
     """
 
     token_bytes: int = parameter(512, "bytes of a token's block")
+    lead_bytes: int = parameter(0, "bytes of its lead, if it is compared", (0, 32))
 
     def memory(self) -> None:
         most = max(1, (self.bounds.ranks - 1) * self.bounds.tokens_per_pair)
+        fields = {"payload": self.token_bytes}
+        if self.lead_bytes:
+            fields = {"lead": self.lead_bytes, "rest": self.token_bytes - self.lead_bytes}
         self.tokens = Region(
-            index=(most, HALVES),
-            block=self.token_bytes,
-            fields={"payload": self.token_bytes},
-            compared=(),
+            index=(most, HALVES), block=self.token_bytes, fields=fields, compared=()
         )
-
-    def order(self, core: Core, round: int) -> list[tuple[int, int]]:
-        """The (source, token) at each place, as the routing has them."""
-        return [
-            (source, token)
-            for source in range(core.ranks)
-            if source != core.rank
-            for token in core.tokens_from(source, round)
-        ]
 
     async def place(self, core: Core, position: int, data: Any, round: int, at: str = "") -> None:
         """Store a token at its place."""
         await core.put(self.tokens[core.rank][position, round % HALVES], data, at=at)
 
+    def share(
+        self, core: Core, number: int, cores: int, round: int
+    ) -> list[tuple[int, tuple[int, int]]]:
+        """What core ``number`` of ``cores`` takes in the next kernel: place, (source, token).
+
+        As the routing has it; placed so that another core has written it.
+        """
+        order = [
+            (source, token)
+            for source in range(core.ranks)
+            if source != core.rank
+            for token in core.tokens_from(source, round)
+        ]
+        return [each for each in enumerate(order) if each[0] % cores == number]
+
+    async def take(self, core: Core, position: int, round: int) -> Any:
+        """Read the token at a place."""
+        return await core.load(self.tokens[core.rank][position, round % HALVES])
+
     async def read(self, core: Core, number: int, cores: int, round: int) -> None:
-        """The next kernel: core ``number`` of ``cores`` takes its share, which another wrote."""
-        for position, (source, token) in enumerate(self.order(core, round)):
-            if position % cores == number:
-                data = await core.load(self.tokens[core.rank][position, round % HALVES])
-                core.consume(data, source, token, round)
+        """The next kernel: core ``number`` of ``cores`` takes its share."""
+        for position, (source, token) in self.share(core, number, cores, round):
+            data = await self.take(core, position, round)
+            core.consume(data, source, token, round)
 
 
 def offsets_of(counts: dict[int, int]) -> dict[int, int]:

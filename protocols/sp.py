@@ -70,9 +70,7 @@ class SentinelPolling(DataAsFlag):
 
             # Move and store: raw payload, one block at a time, straight into the peer's window
             for peer in core.destinations():
-                for token in self.tokens(core, core.rank, peer, round):
-                    slot = self.window[peer][core.rank, token, round % self.windows]
-                    await core.put(slot, self.token(core, peer, token, round))
+                await self.send(core, peer, self.tokens(core, core.rank, peer, round), round)
 
             await self.end_of_kernel(core)
 
@@ -81,17 +79,30 @@ class SentinelPolling(DataAsFlag):
         for round in core.rounds():
             for source, tokens in await self.receive_counts(core, round):
                 for token in range(tokens):
-                    slot = self.window[core.rank][source, token, round % self.windows]
-
                     # Overwritten? The block that differs is the block that is taken
-                    block = await core.wait_until(slot, self.arrived)
+                    block = await self.read(core, source, token, round)
                     content = self.content(core, source, core.rank, token, round)
                     core.consume(block, source, token, round, **content)
 
                     # Cover: back to the sentinel before the window is used again
-                    await core.put(slot, SENTINEL)
+                    await self.give_back(core, source, token, round)
 
             await self.end_of_kernel(core)
+
+    async def send(self, core: Core, peer: int, tokens: range, round: int) -> None:
+        """Store a batch of tokens in the peer's window."""
+        for token in tokens:
+            slot = self.window[peer][core.rank, token, round % self.windows]
+            await core.put(slot, self.token(core, peer, token, round))
+
+    async def read(self, core: Core, source: int, token: int, round: int) -> Any:
+        """Wait until a block is overwritten, and give it."""
+        slot = self.window[core.rank][source, token, round % self.windows]
+        return await core.wait_until(slot, self.arrived)
+
+    async def give_back(self, core: Core, source: int, token: int, round: int) -> None:
+        """Cover a block with the sentinel again."""
+        await core.put(self.window[core.rank][source, token, round % self.windows], SENTINEL)
 
     def token(self, core: Core, peer: int, token: int, round: int) -> Payload:
         """A token as the sender holds it."""

@@ -8,7 +8,6 @@ the cores of a rank are on-chip words that a wait takes from with ``wait_until(u
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from syncproof.models.core import Core
 from syncproof.models.memory import Ghost, Pool, Region
@@ -61,8 +60,9 @@ class Taskflow(Protocol):
         self._place_events()
         for name, pool in self.schedule.pools.items():
             setattr(self, f"pool_{name}", _PoolOn(pool.rank, pool.size))
-        # The tasks whose triggers have been issued, by event.
-        self.issued = Ghost(frozenset())
+        if self.meant:
+            # The tasks whose triggers have been issued, by event.
+            self.issued = Ghost(frozenset())
 
     def _place_tensors(self) -> None:
         """A block for the tiles between two breakpoints; 0 is what nobody has written."""
@@ -77,16 +77,36 @@ class Taskflow(Protocol):
                 setattr(self, f"tensor {name}", region)
 
     def _place_events(self) -> None:
+        """A word for each counter, and one at each core for all its flags that have one id."""
         self.counts: dict[tuple[str, str], Region] = {}
+        self.places: dict[tuple[str, str], list[tuple[str, str]]] = {}
+        shared: dict[tuple[str, str], Region] = {}
         for name, event in self.schedule.events.items():
-            for waiter, initial in _counters(event, self.schedule).items():
+            if event.kind in (COUNTER, MBARRIER):
+                waiters = _waiters(event, self.schedule)
+                initial = 0 if event.kind == COUNTER else (0,) * (1 + len(waiters))
                 region = Region(
                     owner=event.rank, block=32, fields={"count": 32}, initial=initial,
                     on_chip=event.kind != COUNTER,
-                    clean=event.kind in (CROSS_CORE, FLAG),
                 )
-                self.counts[name, waiter] = region
-                setattr(self, f"event {name} {waiter}".rstrip(), region)
+                self.counts[name, ""] = region
+                setattr(self, f"event {name}", region)
+                continue
+            for waiter in _receivers(event, self.schedule):
+                word = (waiter, _id_of(event))
+                if word not in shared:
+                    self.places[word] = _sharing(waiter, _id_of(event), self.schedule)
+                    shared[word] = Region(
+                        owner=event.rank, block=32, fields={"count": 32},
+                        initial=(0,) * len(self.places[word]), on_chip=True, clean=True,
+                    )
+                    setattr(self, f"{_id_of(event)} at {waiter}", shared[word])
+                self.counts[name, waiter] = shared[word]
+
+    def own_places(self, event: Event, waiter: str) -> list[int]:
+        """Which numbers of a core's word are the event's, one for each core that sets it."""
+        places = self.places[waiter, _id_of(event)]
+        return [i for i, (name, _) in enumerate(places) if name == event.name]
 
     def width(self) -> int:
         """The most queues that a rank has."""
@@ -162,10 +182,11 @@ class Taskflow(Protocol):
             )
             return
         slot = self.counts[event.name, queue][event.rank]
+        own = self.own_places(event, queue)
         for _ in range(amount):
             await core.wait_until(
-                slot, lambda counts: min(counts) > 0,
-                lambda counts: tuple(each - 1 for each in counts), at=at,
+                slot, lambda counts: min(counts[i] for i in own) > 0,
+                lambda counts: tuple(n - (i in own) for i, n in enumerate(counts)), at=at,
             )
 
     async def trigger(
@@ -185,11 +206,16 @@ class Taskflow(Protocol):
         else:
             for waiter, setters in _receivers(event, self.schedule).items():
                 if task.queue in setters:
-                    place, slot = setters.index(task.queue), self.counts[event.name, waiter]
+                    own = self.own_places(event, waiter)
+                    raised = _raised(own[setters.index(task.queue)])
+                    slot = self.counts[event.name, waiter][event.rank]
                     for _ in range(amount):
-                        before = await core.atomic(slot[event.rank], _raised(place), at=at)
-                        core.check(min(_raised(place)(before)) <= PENDING[event.kind], many)
-        core.ghost_update(self.issued, _with, number, key=event.name)
+                        counts = raised(await core.atomic(slot, raised, at=at))
+                        core.check(min(counts[i] for i in own) <= PENDING[event.kind], many)
+                        others = [n for i, n in enumerate(counts) if i not in own]
+                        core.check(not any(others), f"{many}: its id means another event still")
+        if self.meant:
+            core.ghost_update(self.issued, _with, number, key=event.name)
 
     async def end_of_launch(self, core: Core, launch: int) -> None:
         """All queues of the rank end; one of them zeroes; all ranks meet where they do."""
@@ -232,13 +258,20 @@ def _breakpoints(schedule: Schedule) -> dict[str, list[int]]:
 # Events as words of memory
 
 
-def _counters(event: Event, schedule: Schedule) -> dict[str, Any]:
-    """The words of an event, by waiter where each has its own, with what they hold at first."""
-    if event.kind == COUNTER:
-        return {"": 0}
-    if event.kind == MBARRIER:
-        return {"": (0,) * (1 + len(_waiters(event, schedule)))}
-    return {w: (0,) * len(setters) for w, setters in _receivers(event, schedule).items()}
+def _id_of(event: Event) -> str:
+    """What the hardware knows a flag by, at the core that waits for it."""
+    source = f" from {event.cores[0]}" if event.kind == FLAG else ""
+    return f"{event.kind}{source} id {event.id}"
+
+
+def _sharing(waiter: str, id: str, schedule: Schedule) -> list[tuple[str, str]]:
+    """(event, core that sets it) of all flags with one id at one core."""
+    return [
+        (name, setter)
+        for name, event in schedule.events.items()
+        if event.kind in (CROSS_CORE, FLAG) and _id_of(event) == id
+        for setter in _receivers(event, schedule).get(waiter, ())
+    ]
 
 
 def _receivers(event: Event, schedule: Schedule) -> dict[str, tuple[str, ...]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from syncproof.models.core import Core
 from syncproof.models.memory import RANK, TOKEN, Region
 from syncproof.models.protocol import parameter, role
@@ -58,18 +60,7 @@ class TokenFlagFusion(DataAsFlag):
         for round in core.rounds():
             await self.send_counts(core, round)
             for peer in core.destinations():
-                for token in self.tokens(core, core.rank, peer, round):
-                    slot = self.window[peer][core.rank, token, round % self.windows]
-
-                    # The credit: has the receiver put the flag back?
-                    if self.reuse == "reset":
-                        for name in self.flag_fields:
-                            await core.wait_until(slot.field(name), equals(EMPTY))
-
-                    # Move, embed the flag, store: token and flag are one put
-                    flags = dict.fromkeys(self.flag_fields, self.raised(round))
-                    payload = core.payload(peer, token, round, **flags)
-                    await core.put(slot, payload, at=f"{KERNEL}:460")
+                await self.send(core, peer, self.tokens(core, core.rank, peer, round), round)
 
             await self.end_of_kernel(core)
 
@@ -78,24 +69,44 @@ class TokenFlagFusion(DataAsFlag):
         for round in core.rounds():
             for source, tokens in await self.receive_counts(core, round):
                 for token in range(tokens):
-                    slot = self.window[core.rank][source, token, round % self.windows]
-
-                    # Check the flag
-                    for name in self.flag_fields:
-                        flag = slot.field(name)
-                        await core.wait_until(flag, equals(self.raised(round)), at=f"{KERNEL}:923")
-
-                    if self.reset == "before":
-                        await self.put_back(core, source, token, round)
-
-                    # Token-Reordering: a second load reads the payload
-                    payload = await core.load(slot.field(*self.payload_fields), at=f"{KERNEL}:966")
+                    payload = await self.read(core, source, token, round)
                     core.consume(payload, source, token, round)
-
-                    if self.reset == "after":
-                        await self.put_back(core, source, token, round)
+                    await self.give_back(core, source, token, round)
 
             await self.end_of_kernel(core)
+
+    async def send(self, core: Core, peer: int, tokens: range, round: int) -> None:
+        """Store a batch of tokens, each block with its flag."""
+        for token in tokens:
+            slot = self.window[peer][core.rank, token, round % self.windows]
+
+            # The credit: has the receiver put the flag back?
+            if self.reuse == "reset":
+                for name in self.flag_fields:
+                    await core.wait_until(slot.field(name), equals(EMPTY))
+
+            # Move, embed the flag, store: token and flag are one put
+            flags = dict.fromkeys(self.flag_fields, self.raised(round))
+            payload = core.payload(peer, token, round, **flags)
+            await core.put(slot, payload, at=f"{KERNEL}:460")
+
+    async def read(self, core: Core, source: int, token: int, round: int) -> Any:
+        """Check the flags of a block, then read its payload with a second load."""
+        slot = self.window[core.rank][source, token, round % self.windows]
+        for name in self.flag_fields:
+            flag = slot.field(name)
+            await core.wait_until(flag, equals(self.raised(round)), at=f"{KERNEL}:923")
+
+        if self.reset == "before":
+            await self.put_back(core, source, token, round)
+
+        # Token-Reordering: a second load reads the payload
+        return await core.load(slot.field(*self.payload_fields), at=f"{KERNEL}:966")
+
+    async def give_back(self, core: Core, source: int, token: int, round: int) -> None:
+        """Reset the flags of a block whose payload is read."""
+        if self.reset == "after":
+            await self.put_back(core, source, token, round)
 
     async def put_back(self, core: Core, source: int, token: int, round: int) -> None:
         """Reset the flags of a block."""

@@ -238,6 +238,45 @@ def init(file: str) -> int:
 
 
 @cli.command()
+@click.argument("file", metavar="[FILE]", default="")
+@click.option("--ranks", default=2, show_default=True, help="Ranks of a generated schedule.")
+@click.option("--experts", default=0, help="Experts in all.  [default: two a rank]")
+@click.option("--tiles", default=1, show_default=True, help="Row tiles per source and expert.")
+@click.option("--columns", default=2, show_default=True, help="Column tiles of a product.")
+@click.option("--aic", default=24, show_default=True, help="Matrix cores of a rank.")
+@click.option("--aiv", default=48, show_default=True, help="Vector cores of a rank.")
+@click.option("--links", default=0, help="AIVs that make transfers.  [default: a third]")
+@click.option(
+    "--direction", default="both", type=click.Choice(["forward", "backward", "both"]),
+    help="Which pass.  [default: both]",
+)
+@click.option("--routing", default="balanced", type=click.Choice(["balanced", "skewed"]),
+              help="How tokens spread; skewed leaves an expert without any.")
+@click.option("--reorder/--no-reorder", default=True, help="Rank-aware order of transfers.")
+@click.option("--launches", default=1, show_default=True, help="Launches in a row.")
+@click.option("--wait-cost", default=0.0, help="Microseconds that a wait costs.")
+@click.option("--trigger-cost", default=0.0, help="Microseconds that a trigger costs.")
+@click.option("--barrier-cost", default=0.0, help="Microseconds that a barrier costs.")
+@click.option("--explore", is_flag=True, help="Every interleaving as well: small schedules.")
+@click.option("--fabric", default="cm384", show_default=True, help="The fabric of --explore.")
+@click.option("--json", default="", metavar="FILE", help="What was found; - is stdout.")
+@click.option("--svg", default="", metavar="FILE", help="Gantt chart.")
+@click.option("--perfetto", default="", metavar="FILE", help="For ui.perfetto.dev.")
+@click.option("--write", default="", metavar="FILE.json", help="The schedule itself.")
+@click.option("--schema", is_flag=True, help="Print the JSON Schema of FILE, and stop.")
+@click.option("-q", "--quiet", is_flag=True, help="One line.")
+def taskflow(schema: bool, **asked: Any) -> int:
+    """Prove a static schedule of AIC and AIV tile tasks, or name its faults.
+
+    FILE is YAML or JSON (docs/taskflow.md). Without it the schedules of a mixture-of-experts
+    layer are generated and proved.
+    """
+    from syncproof.commands.taskflow import asked_of, print_schema, run
+
+    return print_schema() if schema else run(asked_of(asked))
+
+
+@cli.command()
 def doctor() -> int:
     """List the programs and packages that are here."""
     from syncproof.commands.doctor import run

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from syncproof.checkers.tla.model import (
     INVARIANTS,
     TERMINATION,
     WITHIN,
+    check_constants,
     model_of,
     omittable,
     omitted_steps,
@@ -133,6 +135,14 @@ def test_cfg_files_ask_for_every_property() -> None:
         wanted = {WITHIN, *INVARIANTS.values()}
         assert names == (wanted if it.expected == "everything holds" else wanted - {"RaceFree"})
         assert f"PROPERTY {TERMINATION}" in it.text
+
+
+def test_constant_that_no_module_declares() -> None:
+    """A constant that the module does not declare is refused; TLC 2.15 is silent about it."""
+    model = model_of(made("StopAndWait"))
+    check_constants(model)
+    with pytest.raises(UserError, match="declares no constant Nonsense"):
+        check_constants(replace(model, constants=(*model.constants, ("Nonsense", "= 1"))))
 
 
 # Values

@@ -11,6 +11,7 @@ import os
 import re
 import stat
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -114,7 +115,13 @@ def violated(verdict: Verdict) -> list[str]:
 
 
 COMPARED = [
-    pytest.param(module, settings, omitted, id=f"{module} {omitted or settings or 'sound'}")
+    pytest.param(
+        module,
+        settings,
+        omitted,
+        id=f"{module} {omitted or settings or 'sound'}",
+        marks=pytest.mark.long if number > 1 else (),
+    )
     for module, variants in {
         "SentinelPolling": [
             ({}, ""),
@@ -129,7 +136,7 @@ COMPARED = [
         ],
         "DataForChecksum": [({}, ""), ({"compare": False}, ""), ({}, "sender put total")],
     }.items()
-    for settings, omitted in variants
+    for number, (settings, omitted) in enumerate(variants)
 ]
 
 
@@ -160,7 +167,7 @@ def test_observable_states_are_equal(
     if not settings and not omitted:
         sizes = [(side.states, side.steps) for side in (found.ours, found.theirs)]
         assert sizes[0] == sizes[1]
-    assert found.ours.observable > 20
+    assert found.ours.observable > 5
 
 
 @pytest.mark.outside
@@ -210,9 +217,9 @@ def test_apalache_counterexample_is_a_trace_of_ours(tmp_path: Path, tools: Tools
     it = OBLIGATIONS["sw-no-flag"]
     instance = it.instance()
     question = question_of(instance, it.module, properties=("deadlock-free",))
-    theirs, _ = ask_both(it, tools)
     with scratch() as folder:
         found = tlc.check(it.model, tools, folder, Limits(), deadlock=True)
+    theirs = verdict_of(instance, question, "tla", found)
     states = [{n: as_itf(v) for n, v in state.items()} for state in found.states]
     itf = {"#meta": {}, "vars": sorted(found.states[0]), "states": states}
     (tmp_path / "run.itf.json").write_text(json.dumps(itf))
@@ -254,28 +261,25 @@ def test_broken_jar(tmp_path: Path, tools: Tools) -> None:
     jar.write_bytes(b"no jar")
     with scratch() as folder, pytest.raises(UserError, match="Java cannot run TLC") as caught:
         tlc.check(model_of(made("StopAndWait")), Tools(tools.java, str(jar)), folder, Limits())
-    assert str(jar) in str(caught.value) and "jar" in caught.value.what
+    assert str(jar) in str(caught.value) and "tlc2.TLC" in caught.value.what
 
 
 @pytest.mark.outside
-@pytest.mark.parametrize(
-    ("text", "constant", "words"),
-    [
-        ("---- MODULE Run ----\nEXTENDS StopAndWait\nRunRoutings == {\n====\n", None, "Run.tla"),
-        (None, ("Nonsense", "= 1"), "Nonsense"),
-    ],
-)
-def test_bad_module_and_bad_constant(
-    text: str | None, constant: tuple[str, str] | None, words: str, tools: Tools
-) -> None:
-    """A module that does not parse and an unknown constant keep TLC's words, and are no crash."""
+def test_module_that_does_not_parse(tools: Tools) -> None:
+    """TLC's own words about a parse error are kept, with the file and what to do; no crash."""
+    model = replace(model_of(made("StopAndWait")), text="---- MODULE Run ----\nX == {\n====\n")
+    with scratch() as folder, pytest.raises(UserError, match="150") as caught:
+        tlc.check(model, tools, folder, Limits())
+    assert "mend Run.tla" in str(caught.value) and "Parse Error" in caught.value.what
+
+
+@pytest.mark.outside
+def test_constant_without_a_value(tools: Tools) -> None:
+    """A constant that the cfg leaves out is named, in TLC's own words."""
     model = model_of(made("StopAndWait"))
-    bad = tlc.Model(
-        model.module, text or model.text, (*model.constants, *([constant] if constant else []))
-    )
-    with scratch() as folder, pytest.raises(UserError) as caught:
-        tlc.check(bad, tools, folder, Limits())
-    assert words in str(caught.value) and "TLC ended with code" in str(caught.value)
+    fewer = tuple(each for each in model.constants if each[0] != "Windows")
+    with scratch() as folder, pytest.raises(UserError, match="Windows"):
+        tlc.check(replace(model, constants=fewer), tools, folder, Limits())
 
 
 @pytest.mark.outside
@@ -310,7 +314,7 @@ def test_compare_shows_both_runs(capsys: pytest.CaptureFixture[str], tools: Tool
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].count("happens-before violated") == 2
     # put, put, landing, wait, load: nothing shorter can read a token that has not landed
-    steps = [line.split() for line in lines if re.match(r" +\d ", line)]
+    steps = [line.split() for line in lines if re.match(r" {3}\d ", line)]
     assert [row[0] for row in steps] == ["1", "2", "3", "4", "5"]
     assert all(row.count("=") == 1 for row in steps)
 

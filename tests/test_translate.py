@@ -17,6 +17,7 @@ from syncproof.checkers.explicit.check import Interrupted, check
 from syncproof.checkers.explicit.search import Budget
 from syncproof.cli import check as check_command
 from syncproof.cli import run
+from syncproof.engines import engines_for
 from syncproof.models.core import Core
 from syncproof.models.protocol import Protocol
 from syncproof.models.system import PROPERTIES
@@ -34,7 +35,7 @@ LINE = re.compile(r"^- `([^`]+)`: (proved|violated|not decided)(?:: (.+))?$", re
 CLASS = re.compile(r"^class (\w+)\(Protocol\):$", re.MULTILINE)
 IN_TRANSLATE = ("--rounds", "2")
 
-ENGINES = ("reference", "reduced")
+ENGINES = ("reference", "reduced", "auto")
 MEANT = {each.name for each in fields(Request)}
 
 
@@ -49,7 +50,7 @@ class Claim:
 
     @property
     def engines(self) -> tuple[str, ...]:
-        """Both engines, unless the line names one."""
+        """All that decide by themselves and what picks one, unless the line names one."""
         words = shlex.split(self.arguments)
         return (words[words.index("--engine") + 1],) if "--engine" in words else ENGINES
 
@@ -104,7 +105,8 @@ def answered(spec: str, arguments: list[str], engine: str) -> Verdict:
     memory = parse_size(asked.memory) if asked.memory else 0
     subject = resolve(asked, find(spec))
     budget = Budget(asked.budget_states, asked.budget_seconds, memory)
-    return check(subject.instance, subject.question, engine, budget)
+    (found,) = engines_for(engine)
+    return found.check(subject.instance, subject.question, budget, lambda *_: None)
 
 
 def assert_holds(claim: Claim, verdict: Verdict) -> None:

@@ -29,7 +29,8 @@ def conflict(
 ) -> Agent | None:
     """An agent of the outlook with a step that depends on ``member``, a step of ``agent``.
 
-    ``behind`` is a process whose puts do not count as writers: they land behind the member.
+    ``behind`` is a process whose puts do not count as writers: they land behind the member. Its
+    gets do count, for a get does not hold back what is issued later.
     """
     system = outlook.system
     if isinstance(agent, PacketAgent):
@@ -87,7 +88,7 @@ def _with_memory(
 def _writer(outlook: Outlook, cells: Iterable[int], behind: int = -1) -> Agent | None:
     for cell in cells:
         for agent, packet in outlook.writers.get(cell, ()):
-            if packet is None or agent[0] != behind:
+            if packet is None or packet.is_get or agent[0] != behind:
                 return agent
     return None
 

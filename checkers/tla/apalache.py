@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from syncproof.checkers.tla.model import RUN, Model, specs_folder
+from syncproof.checkers.tla.model import RUN, Model, check_constants, specs_folder
 from syncproof.checkers.tla.tlc import LEAST_HEAP, SPARE, Found, Limits
 from syncproof.checkers.tla.tools import Ended, Tools, run, said
 from syncproof.checkers.tla.values import Unreadable, from_itf
@@ -37,6 +37,7 @@ def check(
     deadlock: bool,
 ) -> Found:
     """Ask Apalache for invariants, in an empty ``folder`` and in runs of up to `LENGTH` steps."""
+    check_constants(model)
     (folder / f"{RUN}.tla").write_text(model.text, encoding="utf-8")
     (folder / f"{RUN}.cfg").write_text(model.configuration((), ()), encoding="utf-8")
     for module in specs_folder().glob("*.tla"):

@@ -102,6 +102,21 @@ def model_of(instance: Instance) -> Model:
     return Model(module, text, tuple(values))
 
 
+def check_constants(model: Model) -> None:
+    """Refuse constants that the module does not declare: TLC 2.15 passes over them in silence."""
+    declared: set[str] = set()
+    for text in texts_of(model.module):
+        for block in re.findall(r"^CONSTANTS\n((?: .*\n)+)", text, re.MULTILINE):
+            declared |= set(re.findall(r"^ +(\w+),?$", block, re.MULTILINE))
+    for name, _ in model.constants:
+        if name not in declared:
+            raise UserError(
+                f"the module {model.module} declares no constant {name}",
+                where=f"{RUN}.cfg",
+                expected=f"one of {', '.join(sorted(declared))}",
+            )
+
+
 def spelled(value: bool | int | str) -> str:
     """A constant's value as a cfg file has it."""
     if isinstance(value, bool):

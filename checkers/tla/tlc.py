@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from syncproof.checkers.tla.model import RUN, Model, specs_folder
+from syncproof.checkers.tla.model import RUN, Model, check_constants, specs_folder
 from syncproof.checkers.tla.tools import Ended, Tools, run, said
 from syncproof.checkers.tla.values import Unreadable, state_from_tlc
 from syncproof.models.errors import UserError
@@ -98,6 +98,7 @@ def _run(
     deadlock: bool,
     more: Sequence[str],
 ) -> Ended:
+    check_constants(model)
     (folder / f"{RUN}.tla").write_text(model.text, encoding="utf-8")
     (folder / f"{RUN}.cfg").write_text(model.configuration(*formulas), encoding="utf-8")
     command = [*command_line(tools, folder, limits), *([] if deadlock else ["-deadlock"]), *more]

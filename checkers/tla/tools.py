@@ -117,6 +117,8 @@ def run(
 
 
 def said(output: str, most: int = 400) -> str:
-    """The end of what a program said, in one line."""
+    """What a program said, in one line; of much its beginning and its end."""
     text = " ".join(output.split())
-    return text if len(text) <= most else "... " + text[-most:]
+    if len(text) <= most:
+        return text
+    return f"{text[: most * 3 // 4]} ... {text[-most // 4 :]}"

@@ -67,8 +67,8 @@ def choices_in(instance: Instance, states: States) -> tuple[System, Choices, lis
     """The system under the choices of a module's run, and our steps of the run."""
     choices: dict[Hashable, Hashable] = {}
     while True:
-        system = instance.system(choices)
         try:
+            system = instance.system(choices)
             steps = steps_of(system, states)
             follow(system, steps)
         except Unresolved as choice:

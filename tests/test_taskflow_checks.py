@@ -1,0 +1,210 @@
+"""The graph's answers on schedules with planted faults, and on the generated ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from syncproof.checkers.schedule.check import check
+from syncproof.checkers.schedule.cost import contention
+from syncproof.checkers.schedule.execution import Costs
+from syncproof.models.taskflow.builder import Builder
+from syncproof.models.taskflow.findings import (
+    HANG,
+    INITIALISED,
+    ORDER,
+    PENDING,
+    QUIESCENT,
+    RESET,
+    THRESHOLDS,
+    Checked,
+)
+from syncproof.models.taskflow.moe import BACKWARD, FORWARD, Layer
+from syncproof.models.taskflow.schedule import Schedule
+from syncproof.models.taskflow.scheduling import generate
+from syncproof.models.verdict import Answer
+from tests import taskflow_faults as faults
+
+SOUND: dict[str, Callable[[], Schedule]] = {
+    "pair": faults.pair,
+    "15 sets": lambda: faults.cross_core(15, 15),
+    "credit": lambda: faults.cross_core(40, 40, credit=True),
+    "id in turn": lambda: faults.id_reused(ordered=True),
+    "flag in turn": lambda: faults.flag_set_twice(ordered=True),
+    "mbarrier": lambda: faults.mbarrier(ordered=True),
+    "phases in order": lambda: faults.shared_by_phases(ordered=True),
+    "barrier after zeroing": lambda: faults.zeroing("after"),
+    "pool with room": lambda: faults.pool(2),
+}
+BROKEN: dict[str, tuple[Callable[[], Schedule], str, set[str]]] = {
+    "order reversed": (
+        faults.order_reversed, HANG, {"use b", "make b", "use a", "make a"}
+    ),
+    "threshold too high": (lambda: faults.pair(3), HANG, {"gemm", "put0", "put1"}),
+    "threshold too low": (lambda: faults.pair(1), THRESHOLDS, {"gemm", "put0", "put1"}),
+    "too many triggers": (lambda: faults.pair(2, triggers=2), THRESHOLDS, {"gemm", "put0"}),
+    "half a tile": (lambda: faults.pair(1), ORDER, {"gemm"}),
+    "id reused while pending": (
+        lambda: faults.id_reused(ordered=False), PENDING, {"set second", "wait first"}
+    ),
+    "16 sets": (lambda: faults.cross_core(16, 16), PENDING, {"set15", "wait0"}),
+    "core without tiles skips its waits": (
+        lambda: faults.cross_core(3, 0), QUIESCENT, {"set2"}
+    ),
+    "unbalanced at exit": (lambda: faults.cross_core(3, 2), QUIESCENT, {"set2"}),
+    "flag set twice": (
+        lambda: faults.flag_set_twice(ordered=False), PENDING, {"load1", "add0"}
+    ),
+    "mbarrier overrun": (lambda: faults.mbarrier(ordered=False), PENDING, {"mma0"}),
+    "empty tile is silent": (faults.silent_empty_tile, HANG, {"gemm", "tile0", "tile1"}),
+    "signal before its data": (lambda: faults.pair(quiet=False), ORDER, {"put0", "gemm"}),
+    "two phases, one event": (
+        lambda: faults.shared_by_phases(ordered=False), THRESHOLDS, {"first", "one", "two"}
+    ),
+    "no barrier": (lambda: faults.zeroing("none"), RESET, {"signal0"}),
+    "barrier before zeroing": (lambda: faults.zeroing("before"), RESET, {"signal1"}),
+}
+
+
+def checked(schedule: Schedule) -> Checked:
+    """What the graph says of a schedule."""
+    return check(schedule).checked
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_sound_schedule_is_proved(name: str) -> None:
+    """A schedule that keeps every rule is proved."""
+    found = checked(SOUND[name]())
+    assert found.answer is Answer.PROVED, found.findings
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_planted_fault_is_found_with_its_tasks(name: str) -> None:
+    """Each planted fault breaks its property, and the finding names the offending tasks."""
+    make, property, tasks = BROKEN[name]
+    found = checked(make())
+    assert found.of(property) is Answer.VIOLATED
+    named = {task for each in found.findings if each.property == property for task in each.tasks}
+    assert tasks <= named
+
+
+def test_cycle_is_printed_in_order() -> None:
+    """A cycle names its tasks one after the other, with why each waits for the next."""
+    [finding] = checked(faults.order_reversed()).findings
+    assert finding.message == (
+        "a cycle: use b waits for b from make b is queued behind use a waits for a from "
+        "make a is queued behind use b"
+    )
+    assert finding.tasks == ("use b", "make b", "use a", "make a")
+
+
+def test_silent_tile_is_named() -> None:
+    """The tile of the same operator that triggers nothing is pointed out."""
+    [finding] = checked(faults.silent_empty_tile()).findings
+    assert "of the same operator tile2 triggers nothing" in finding.message
+
+
+def test_pool_without_room_is_not_proved() -> None:
+    """A spinner that may hold the only core is left to the exploration."""
+    assert checked(faults.pool(1)).of(HANG) is not Answer.PROVED
+
+
+def test_reading_before_writing_is_found() -> None:
+    """A reader that is ordered before its writer reads what nobody has written."""
+    b = Builder(ranks=1)
+    b.tensor("x", 0, 1)
+    b.queue("aiv", 0)
+    b.task("read", "aiv", reads=[("x", 0, 1)])
+    b.task("write", "aiv", writes=[("x", 0, 1)])
+    found = checked(b.build())
+    assert found.of(INITIALISED) is Answer.VIOLATED
+    assert found.of(ORDER) is Answer.PROVED
+
+
+def test_implied_wait_is_reported_and_only_it() -> None:
+    """Of two waits the one that the other implies can go; the other cannot."""
+    b = Builder(ranks=1)
+    b.tensor("x", 0, 1)
+    for name in ("a", "b", "c"):
+        b.queue(name, 0)
+    b.event("written")
+    b.event("read")
+    b.task("write", "a", writes=[("x", 0, 1)], triggers={"written": 1})
+    b.task("read", "b", waits={"written": 1}, reads=[("x", 0, 1)], triggers={"read": 1})
+    b.task("last", "c", waits={"written": 1, "read": 1}, reads=[("x", 0, 1)])
+    assert checked(b.build()).implied == (("last", "written"),)
+
+
+# Generated schedules
+
+
+@pytest.mark.parametrize("direction", [FORWARD, BACKWARD])
+@pytest.mark.parametrize("routing", ["balanced", "skewed"])
+def test_generated_schedule_is_proved_over_two_launches(direction: str, routing: str) -> None:
+    """The generated passes are proved with zeroing and a barrier between two launches."""
+    layer = Layer(ranks=4, experts=8, tiles=2, direction=direction, routing=routing)
+    assert checked(generate(layer, launches=2)).answer is Answer.PROVED
+
+
+@pytest.mark.parametrize("direction", [FORWARD, BACKWARD])
+def test_every_event_is_needed_or_implied(direction: str) -> None:
+    """Without any one event a small schedule is refuted, or the event was reported as implied."""
+    schedule = generate(Layer(ranks=2, experts=4, direction=direction))
+    whole = checked(schedule)
+    refuted = {
+        name
+        for name in schedule.events
+        if check(schedule.without_events([name]), price=False).checked.answer is Answer.VIOLATED
+    }
+    assert refuted | set(whole.implied_events) == set(schedule.events)
+    assert not refuted & set(whole.implied_events)
+    assert refuted
+
+
+def test_implied_events_can_all_go_together() -> None:
+    """What is reported as implied can be removed at once without losing the proof."""
+    schedule = generate(Layer(ranks=2, experts=4, direction=BACKWARD))
+    implied = checked(schedule).implied
+    gone = {(task, event) for task, event in implied}
+    tasks = tuple(
+        replace(task, waits=tuple(w for w in task.waits if (task.name, w[0]) not in gone))
+        for task in schedule.tasks
+    )
+    assert implied
+    assert checked(replace(schedule, tasks=tasks)).answer is Answer.PROVED
+
+
+def test_expert_without_a_token_still_signals() -> None:
+    """Skewed routing leaves the last expert without tokens, and its tiles trigger all the same."""
+    schedule = generate(Layer(ranks=2, experts=4, routing="skewed"))
+    last = [t for t in schedule.tasks if t.name.startswith("dispatch") and "to1.e1" in t.name]
+    assert last and all(t.triggers and not t.writes for t in last)
+
+
+def test_rank_aware_order_takes_contention_from_all_ranks_to_one() -> None:
+    """Figure 6 of the paper: naive order sends from every rank to one, rotated order from one."""
+    peaks = {}
+    for reorder in (False, True):
+        layer = Layer(ranks=4, experts=8, reorder=reorder, links=2)
+        found = check(generate(layer))
+        peaks[reorder] = set(contention(found.program, found.execution, ["dispatch"]).values())
+    assert peaks == {False: {4}, True: {1}}
+
+
+def test_cost_of_two_queues_by_hand() -> None:
+    """Makespan, critical path, idle time and operator time of a case computed by hand."""
+    b = Builder(ranks=1)
+    b.queue("a", 0)
+    b.queue("b", 0)
+    b.event("e")
+    b.task("a0", "a", duration=2, triggers={"e": 1}, operator="one")
+    b.task("a1", "a", duration=3, operator="one")
+    b.task("b0", "b", waits={"e": 1}, duration=4, operator="two")
+    cost = check(b.build(), Costs(wait=1, barrier=10)).checked.cost
+    assert cost is not None
+    assert cost.makespan == 17  # 2, then 1 + 4 beside 3, then the end of the launch: 10
+    assert cost.idle == {"a": 12, "b": 12}
+    assert cost.busiest_queue == 5
+    assert cost.by_operator == (3 + 10) + (4 + 10)  # one: 2 and 3 on two cores
