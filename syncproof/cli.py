@@ -277,6 +277,24 @@ def taskflow(schema: bool, **asked: Any) -> int:
 
 
 @cli.command()
+@click.option("--experts", default=256, show_default=True, help="Experts in all.")
+@click.option("--cores", default=48, show_default=True, help="Cores that send.")
+@click.option("--tokens", default=128, show_default=True, help="Tokens times experts per token.")
+@click.option("--hops", default="", metavar="NAME:COUNT,...", help="Hop class of the experts.")
+@click.option("--set", "settings", multiple=True, metavar="algorithm=NAME", help="Which reading.")
+@click.option("--json", default="", metavar="FILE", help="The verdict; - is stdout.")
+@click.option("-q", "--quiet", is_flag=True, help="One line.")
+def scheduler(**asked: Any) -> int:
+    """Prove UBEP's token scheduler, contract by contract, or show where it fails.
+
+    Algorithms: corrected (the default), printed, printed-floor, search-only, rounded-up, rotated.
+    """
+    from syncproof.commands.scheduler import Asked, run
+
+    return run(Asked(**asked))
+
+
+@cli.command()
 def doctor() -> int:
     """List the programs and packages that are here."""
     from syncproof.commands.doctor import run

@@ -50,7 +50,7 @@ class Claim:
 
     @property
     def engines(self) -> tuple[str, ...]:
-        """All that decide by themselves and what picks one, unless the line names one."""
+        """Those that the line is asked of: all of `ENGINES`, or the one that it names."""
         words = shlex.split(self.arguments)
         return (words[words.index("--engine") + 1],) if "--engine" in words else ENGINES
 

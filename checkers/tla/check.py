@@ -92,7 +92,8 @@ def verdict_of(instance: Instance, question: Question, engine: str, found: Found
     if violated:
         reason = reason or "the search stopped at the first failure"
         try:
-            trace = trace_of(instance, question, violated, run_of(found))
+            fewest = found.violated != "temporal"
+            trace = trace_of(instance, question, violated, run_of(found), fewest=fewest)
         except Disagreement as error:
             broken = f"TLA+ and our model disagree: {error}"
     properties = [

@@ -112,15 +112,19 @@ def followed(instance: Instance, states: States) -> tuple[System, Choices, Taken
     return system, choices, taken
 
 
-def trace_of(instance: Instance, question: Question, violated: str, states: States) -> Trace:
+def trace_of(
+    instance: Instance, question: Question, violated: str, states: States, *, fewest: bool
+) -> Trace:
     """A counterexample of a tool as our own trace; ``violated`` is the property it breaks.
 
+    With ``fewest`` the tool promises that there is no shorter one; otherwise every step that can
+    be left out is left out, as with our own.
     Raises `Disagreement` where our model has no such run, or does not hold it for wrong.
     """
     system, choices, taken = followed(instance, states)
     finding = finding_of(system, taken, violated)
     exploration = Exploration(system, _parents(system, taken))
-    return build_trace(question, finding, exploration, choices, fewest=True)
+    return build_trace(question, finding, exploration, choices, fewest=fewest)
 
 
 def _parents(system: System, taken: Taken) -> dict[State, tuple[State | None, Step | None, int]]:
