@@ -8,6 +8,7 @@ the cores of a rank are on-chip words that a wait takes from with ``wait_until(u
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import ClassVar
 
 from syncproof.models.core import Core
 from syncproof.models.memory import Ghost, Pool, Region
@@ -40,14 +41,19 @@ class Taskflow(Protocol):
 
     name = "taskflow"
     direction: str = parameter(FORWARD, "which pass is generated", (FORWARD, BACKWARD))
-    given: Schedule | None = None
-    meant: Meant = {}
+    given: ClassVar[Schedule | None] = None
+    meant: ClassVar[Meant] = {}
 
     def memory(self) -> None:
         self.schedule = self.given or generate(
             Layer(
-                ranks=self.bounds.ranks, experts=self.bounds.experts_in_all, columns=1, aic=1,
-                aiv=2, links=1, direction=self.direction,
+                ranks=self.bounds.ranks,
+                experts=self.bounds.experts_in_all,
+                columns=1,
+                aic=1,
+                aiv=2,
+                links=1,
+                direction=self.direction,
             )
         )
         self.by_queue = self.schedule.by_queue()
@@ -70,8 +76,11 @@ class Taskflow(Protocol):
         for name, tensor in self.schedule.tensors.items():
             if len(self.breaks.get(name, ())) > 1:
                 region = Region(
-                    owner=tensor.rank, index=(len(self.breaks[name]) - 1,), block=512,
-                    fields={"tile": 512}, initial=-1 if tensor.is_input else 0,
+                    owner=tensor.rank,
+                    index=(len(self.breaks[name]) - 1,),
+                    block=512,
+                    fields={"tile": 512},
+                    initial=-1 if tensor.is_input else 0,
                 )
                 self.data[name] = region
                 setattr(self, f"tensor {name}", region)
@@ -86,7 +95,10 @@ class Taskflow(Protocol):
                 waiters = _waiters(event, self.schedule)
                 initial = 0 if event.kind == COUNTER else (0,) * (1 + len(waiters))
                 region = Region(
-                    owner=event.rank, block=32, fields={"count": 32}, initial=initial,
+                    owner=event.rank,
+                    block=32,
+                    fields={"count": 32},
+                    initial=initial,
                     on_chip=event.kind != COUNTER,
                 )
                 self.counts[name, ""] = region
@@ -97,8 +109,12 @@ class Taskflow(Protocol):
                 if word not in shared:
                     self.places[word] = _sharing(waiter, _id_of(event), self.schedule)
                     shared[word] = Region(
-                        owner=event.rank, block=32, fields={"count": 32},
-                        initial=(0,) * len(self.places[word]), on_chip=True, clean=True,
+                        owner=event.rank,
+                        block=32,
+                        fields={"count": 32},
+                        initial=(0,) * len(self.places[word]),
+                        on_chip=True,
+                        clean=True,
                     )
                     setattr(self, f"{_id_of(event)} at {waiter}", shared[word])
                 self.counts[name, waiter] = shared[word]
@@ -130,21 +146,27 @@ class Taskflow(Protocol):
 
     async def run(self, core: Core, number: int, task: Task, launch: int) -> None:
         """Wait, read, write, trigger."""
-        at = "" if isinstance(self.schedule.places, NoPlaces) else self.schedule.places.line(
-            "tasks", number
+        at = (
+            ""
+            if isinstance(self.schedule.places, NoPlaces)
+            else self.schedule.places.line("tasks", number)
         )
         for name, amount in task.waits:
             await self.wait(core, self.schedule.events[name], task.queue, amount, launch, at)
             meant = self.meant.get((number, name))
             if meant is not None:
                 core.ghost_check(
-                    self.issued, _includes, tuple(sorted(meant)), key=name,
+                    self.issued,
+                    _includes,
+                    tuple(sorted(meant)),
+                    key=name,
                     message=f"{task.name} passes {name} before all that are meant have triggered",
                 )
         for access in task.reads:
             for tile in self.tiles(access.tensor, access.first, access.last):
-                found = await core.load(self.data[access.tensor][self.owner(access.tensor)][tile],
-                                        at=at)
+                found = await core.load(
+                    self.data[access.tensor][self.owner(access.tensor)][tile], at=at
+                )
                 core.check(found != 0, f"{task.name} reads {access.tensor} unwritten")
         for access in task.writes:
             for tile in self.tiles(access.tensor, access.first, access.last):
@@ -177,16 +199,20 @@ class Taskflow(Protocol):
             slot = self.counts[event.name, ""][event.rank]
             place = _waiters(event, self.schedule).index(queue)
             await core.wait_until(
-                slot, lambda state: _is_passed(state, place, event.arrivals),
-                lambda state: _waited(state, place), at=at,
+                slot,
+                lambda state: _is_passed(state, place, event.arrivals),
+                lambda state: _waited(state, place),
+                at=at,
             )
             return
         slot = self.counts[event.name, queue][event.rank]
         own = self.own_places(event, queue)
         for _ in range(amount):
             await core.wait_until(
-                slot, lambda counts: min(counts[i] for i in own) > 0,
-                lambda counts: tuple(n - (i in own) for i, n in enumerate(counts)), at=at,
+                slot,
+                lambda counts: min(counts[i] for i in own) > 0,
+                lambda counts: tuple(n - (i in own) for i, n in enumerate(counts)),
+                at=at,
             )
 
     async def trigger(

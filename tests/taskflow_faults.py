@@ -13,8 +13,14 @@ def pair(threshold: int = 2, *, quiet: bool = True, triggers: int = 1) -> Schedu
     b.event("sent", 1)
     for half in range(2):
         b.queue(f"send{half}", 0)
-        b.task(f"put{half}", f"send{half}", writes=[("y", half, half + 1)],
-               triggers={"sent": triggers}, quiet=quiet, operator="dispatch")
+        b.task(
+            f"put{half}",
+            f"send{half}",
+            writes=[("y", half, half + 1)],
+            triggers={"sent": triggers},
+            quiet=quiet,
+            operator="dispatch",
+        )
     b.queue("cube", 1, core="aic")
     b.task("gemm", "cube", waits={"sent": threshold}, reads=[("y", 0, 2)])
     return b.build()
@@ -35,7 +41,7 @@ def order_reversed() -> Schedule:
 
 
 def silent_empty_tile() -> Schedule:
-    """Three tiles of one operator; the empty one does not signal, and the consumer waits for all."""
+    """Three tiles of one operator; the empty one is silent, and the consumer waits for all."""
     b = Builder(ranks=1, name="empty tile")
     b.event("sent")
     for number in range(3):
@@ -122,8 +128,13 @@ def shared_by_phases(*, ordered: bool) -> Schedule:
         b.queue(f"aiv{number}", 0)
     b.queue("aic", 0, core="aic")
     b.task("one", "aiv0", writes=[("x", 0, 1)], triggers={"count": 1, "go": 1})
-    b.task("two", "aiv1", waits={"go": 1} if ordered else {}, writes=[("x", 1, 2)],
-           triggers={"count": 1})
+    b.task(
+        "two",
+        "aiv1",
+        waits={"go": 1} if ordered else {},
+        writes=[("x", 1, 2)],
+        triggers={"count": 1},
+    )
     b.task("first", "aic", waits={"count": 1}, reads=[("x", 0, 1)])
     b.task("both", "aic", waits={"count": 2}, reads=[("x", 0, 2)])
     return b.build()

@@ -77,7 +77,7 @@ class TwoTurnstiles(Protocol):
         await core.wait_until(self.gate[0][gate], lambda count: count > 0, lambda count: count - 1)
 
 
-@pytest.mark.outside
+@pytest.mark.outside("spin", "gcc")
 class TestPublishedCounts:
     """Counts that others have published, or that a hand-written Promela model gives."""
 
@@ -154,7 +154,7 @@ def compare_counts(seed: int) -> None:
         return
 
 
-@pytest.mark.outside
+@pytest.mark.outside("spin", "gcc")
 class TestAgreement:
     """SPIN agrees where nobody has published a number."""
 
@@ -259,13 +259,13 @@ class TestPrograms:
         with pytest.raises(UserError, match="spin cannot be found"):
             run_spin("")
 
-    @pytest.mark.outside
+    @pytest.mark.outside("spin", "gcc")
     def test_not_promela(self) -> None:
         """Text that is no model gives SPIN's own complaint in one line."""
         with pytest.raises(UserError, match="spin ended with 1"):
             run_spin("active proctype p() { nonsense")
 
-    @pytest.mark.outside
+    @pytest.mark.outside("spin", "gcc")
     def test_limit(self) -> None:
         """A search that is cut off at the depth limit is an error, not a count."""
         system = instance(OneRound).system({})

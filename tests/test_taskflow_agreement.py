@@ -32,7 +32,7 @@ def explored(
     kind = protocol_of(schedule, meant)
     instance = Instance(kind, Bounds(ranks=schedule.ranks, rounds=1), UNORDERED, {})
     question = question_of(instance, schedule.name, properties=properties)
-    return check(instance, question, "reduced", Budget(states=200_000)).answer
+    return check(instance, question, "reduced", Budget(states=20_000)).answer
 
 
 def meant_by(schedule: Schedule) -> Meant:
@@ -54,13 +54,11 @@ def test_exploration_proves_the_sound_ones(name: str) -> None:
     assert explored(SOUND[name]()) is Answer.PROVED
 
 
-UNSEEN = {
-    # one set of triggers or another: no run is wrong in itself where no data depends on it
-    "too many triggers": "both triggers are there in each run, each counted twice",
-}
+TOO_LARGE = ("16 sets",)
+"""Sixteen sets in every order with the waits are more than the exploration gets through."""
 
 
-@pytest.mark.parametrize("name", [n for n in BROKEN if n not in UNSEEN])
+@pytest.mark.parametrize("name", [n for n in BROKEN if n not in TOO_LARGE])
 def test_exploration_breaks_the_broken_ones(name: str) -> None:
     """What the graph refutes has an interleaving that goes wrong."""
     assert explored(BROKEN[name][0]()) is Answer.VIOLATED
@@ -114,7 +112,7 @@ def proved_but_for_thresholds(found: Checked) -> bool:
     )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(schedules())
 def test_graph_and_exploration_agree(schedule: Schedule) -> None:
     """The graph proves a random schedule exactly if exploration does, hangs each by themselves."""
@@ -126,7 +124,7 @@ def test_graph_and_exploration_agree(schedule: Schedule) -> None:
         assert explored(schedule) is expected
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(schedules())
 def test_what_precedes_a_wait_precedes_it_in_every_run(schedule: Schedule) -> None:
     """The triggers that the clocks put before a wait are issued in every run, and no others are.

@@ -39,29 +39,27 @@ SOUND: dict[str, Callable[[], Schedule]] = {
     "pool with room": lambda: faults.pool(2),
 }
 BROKEN: dict[str, tuple[Callable[[], Schedule], str, set[str]]] = {
-    "order reversed": (
-        faults.order_reversed, HANG, {"use b", "make b", "use a", "make a"}
-    ),
+    "order reversed": (faults.order_reversed, HANG, {"use b", "make b", "use a", "make a"}),
     "threshold too high": (lambda: faults.pair(3), HANG, {"gemm", "put0", "put1"}),
     "threshold too low": (lambda: faults.pair(1), THRESHOLDS, {"gemm", "put0", "put1"}),
     "too many triggers": (lambda: faults.pair(2, triggers=2), THRESHOLDS, {"gemm", "put0"}),
     "half a tile": (lambda: faults.pair(1), ORDER, {"gemm"}),
     "id reused while pending": (
-        lambda: faults.id_reused(ordered=False), PENDING, {"set second", "wait first"}
+        lambda: faults.id_reused(ordered=False),
+        PENDING,
+        {"set second", "wait first"},
     ),
     "16 sets": (lambda: faults.cross_core(16, 16), PENDING, {"set15", "wait0"}),
-    "core without tiles skips its waits": (
-        lambda: faults.cross_core(3, 0), QUIESCENT, {"set2"}
-    ),
+    "core without tiles skips its waits": (lambda: faults.cross_core(3, 0), QUIESCENT, {"set2"}),
     "unbalanced at exit": (lambda: faults.cross_core(3, 2), QUIESCENT, {"set2"}),
-    "flag set twice": (
-        lambda: faults.flag_set_twice(ordered=False), PENDING, {"load1", "add0"}
-    ),
+    "flag set twice": (lambda: faults.flag_set_twice(ordered=False), PENDING, {"load1", "add0"}),
     "mbarrier overrun": (lambda: faults.mbarrier(ordered=False), PENDING, {"mma0"}),
     "empty tile is silent": (faults.silent_empty_tile, HANG, {"gemm", "tile0", "tile1"}),
     "signal before its data": (lambda: faults.pair(quiet=False), ORDER, {"put0", "gemm"}),
     "two phases, one event": (
-        lambda: faults.shared_by_phases(ordered=False), THRESHOLDS, {"first", "one", "two"}
+        lambda: faults.shared_by_phases(ordered=False),
+        THRESHOLDS,
+        {"first", "one", "two"},
     ),
     "no barrier": (lambda: faults.zeroing("none"), RESET, {"signal0"}),
     "barrier before zeroing": (lambda: faults.zeroing("before"), RESET, {"signal1"}),

@@ -116,7 +116,8 @@ class Clocks:
     ) -> Array:
         """The maximum over all triggers, kept until the last waiter has asked."""
         if len(needed) < len(self.program.groups[group].nodes):
-            return self.clock[needed[0]]
+            row: Array = self.clock[needed[0]]
+            return row
         left[group] -= 1
         if group not in kept:
             kept[group] = np.maximum.reduce(self.clock[needed], axis=0)

@@ -30,9 +30,7 @@ class Collected:
             return
         task_of, tasks = self.program.task_of, self.program.schedule.tasks
         names = tuple(tasks[task_of(n)].name for n in nodes if task_of(n) >= 0)
-        pairs = tuple(
-            (task_of(a), task_of(b)) for a, b in edges if task_of(a) >= 0 <= task_of(b)
-        )
+        pairs = tuple((task_of(a), task_of(b)) for a, b in edges if task_of(a) >= 0 <= task_of(b))
         text = message.format(*map(self.program.name, nodes))
         waiting = tuple(task_of(n) for n in waits if task_of(n) >= 0)
         self.findings.append(Finding(property, text, names, pairs, waiting))

@@ -52,9 +52,7 @@ class Conflicts:
         self.tasks = program.schedule.tasks
         self.done = quiet_nodes(program)
         self.breaks = self._breakpoints()
-        self.tiles = {
-            name: [_Tile() for _ in breaks[1:]] for name, breaks in self.breaks.items()
-        }
+        self.tiles = {name: [_Tile() for _ in breaks[1:]] for name, breaks in self.breaks.items()}
 
     def check(self) -> None:
         """Report every access that is not ordered after the one it depends on."""

@@ -27,11 +27,13 @@ class Counters:
             self._check_pending(receiver)
         check_balances(self.program, self.collected)
         self._check_reuse()
-        for group in self.program.groups:
-            if group.total > LARGEST_COUNT:
+        for each in self.program.groups:
+            if each.total > LARGEST_COUNT:
                 self.collected.add(
-                    PENDING, f"event {group.event} counts to {group.total}: more than an int32 "
-                    "holds; the last to add is {0}", group.nodes[-1],
+                    PENDING,
+                    f"event {each.event} counts to {each.total}: more than an int32 "
+                    "holds; the last to add is {0}",
+                    each.nodes[-1],
                 )
 
     # Thresholds
@@ -58,7 +60,9 @@ class Counters:
             THRESHOLDS,
             f"{{0}} waits for {found.event} to reach {threshold}, but {found.total} are triggered "
             f"in all: which of {some}{more} let it pass depends on the run",
-            node, *shown, edges=tuple((each, node) for each in loose[:8]),
+            node,
+            *shown,
+            edges=tuple((each, node) for each in loose[:8]),
         )
 
     # How many are pending
@@ -69,7 +73,9 @@ class Counters:
         for number in range(1, len(waits) + 2):
             wait = waits[number - 1] if number <= len(waits) else None
             most = number + receiver.pending
-            culprits = [self._reached(group, most * receiver.unit, wait) for group in receiver.groups]
+            culprits = [
+                self._reached(group, most * receiver.unit, wait) for group in receiver.groups
+            ]
             if culprits and all(each is not None for each in culprits):
                 self._report_pending(receiver, wait, culprits[-1] or 0)
                 return
@@ -104,7 +110,8 @@ class Counters:
         self.collected.add(
             PENDING,
             f"event {event.name} at {receiver.waiter}: {{0}} can trigger it when {limit} ({before})",
-            *nodes, edges=() if wait is None else ((wait, trigger),),
+            *nodes,
+            edges=() if wait is None else ((wait, trigger),),
         )
 
     # What is left
@@ -152,15 +159,19 @@ class Counters:
                             PENDING,
                             f"id {event.id} at {receivers[two].waiter} is used for {event.name} by "
                             f"{{0}} while {other.name} may be pending: {{1}} has not waited for it",
-                            trigger, last, edges=((last, trigger),),
+                            trigger,
+                            last,
+                            edges=((last, trigger),),
                         )
         for which, receiver in enumerate(receivers):
             if not receiver.waits and any(self.program.groups[g].nodes for g in receiver.groups):
                 node = next(n for g in receiver.groups for n in self.program.groups[g].nodes)
                 others = ", ".join(r.event.name for i, r in enumerate(receivers) if i != which)
                 self.collected.add(
-                    PENDING, f"id {receiver.event.id} at {receiver.waiter} means both "
-                    f"{receiver.event.name}, triggered by {{0}}, and {others}", node,
+                    PENDING,
+                    f"id {receiver.event.id} at {receiver.waiter} means both "
+                    f"{receiver.event.name}, triggered by {{0}}, and {others}",
+                    node,
                 )
 
 
@@ -177,5 +188,6 @@ def check_balances(program: Program, collected: Collected) -> None:
                 QUIESCENT,
                 f"event {group.event} is left pending at {receiver.waiter}: {setter} triggers it "
                 f"{group.total} times, {receiver.waiter} waits for {waited}; the last trigger "
-                "is that of {0}", last,
+                "is that of {0}",
+                last,
             )

@@ -80,7 +80,9 @@ def _report_unreachable(
         HANG,
         f"{{0}} waits for {found.event} to reach {threshold}, but all triggers add up to "
         f"{found.total}{by}{hint}",
-        head, *found.nodes[:3], waits=(head,),
+        head,
+        *found.nodes[:3],
+        waits=(head,),
     )
 
 
@@ -99,6 +101,9 @@ def _report_cycle(program: Program, collected: Collected, graph: networkx.DiGrap
     words = [f"{{{i}}} {graph.edges[one, two]['why']}" for i, (one, two) in enumerate(cycle)]
     waits = tuple(one for one, two in cycle if "behind" not in graph.edges[one, two]["why"])
     collected.add(
-        HANG, f"a cycle: {' '.join(words)} {{0}}", *(one for one, _ in cycle),
-        edges=tuple((two, one) for one, two in cycle), waits=waits,
+        HANG,
+        f"a cycle: {' '.join(words)} {{0}}",
+        *(one for one, _ in cycle),
+        edges=tuple((two, one) for one, two in cycle),
+        waits=waits,
     )

@@ -73,7 +73,7 @@ def _droppable(
     queues = np.array([program.queue[node] for node in others])
     positions = np.array([program.position[node] for node in others])
     # covers[a, b]: the node others[a] has others[b] before it
-    covers = clocks.clock[np.ix_(others, queues)] > positions[None, :]
+    covers = clocks.clock[np.array(others)[:, None], queues[None, :]] > positions[None, :]
     spans: dict[str, slice] = {}
     at = len(fixed)
     for name, nodes in needs.items():

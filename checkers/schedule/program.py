@@ -131,8 +131,15 @@ def unroll(schedule: Schedule) -> Program:
         position.append(len(members[its_queue]))
         members[its_queue].append(node)
     made = Program(
-        schedule, queue, position, [()] * len(queue), members, [],
-        [[] for _ in queue], [[] for _ in queue], [],
+        schedule,
+        queue,
+        position,
+        [()] * len(queue),
+        members,
+        [],
+        [[] for _ in queue],
+        [[] for _ in queue],
+        [],
     )
     _add_launches(made, own, names)
     _Events(made, count).add()

@@ -12,9 +12,7 @@ from syncproof.models.taskflow.findings import RESET
 
 def check_resets(program: Program, clocks: Clocks, collected: Collected) -> None:
     """Report every trigger that a rank's zeroing may erase."""
-    zeroed = [
-        (number, group) for number, group in enumerate(program.groups) if group.launch >= 0
-    ]
+    zeroed = [(number, group) for number, group in enumerate(program.groups) if group.launch >= 0]
     if not zeroed or program.schedule.launches.count < 2:
         return
     landing = _landings(program)
@@ -71,7 +69,9 @@ def _check_late(
             collected.add(
                 RESET,
                 f"{{1}} may zero {group.event} before the trigger of {{0}} has landed, which then "
-                "counts for the next launch", trigger, zero,
+                "counts for the next launch",
+                trigger,
+                zero,
             )
 
 
@@ -82,5 +82,6 @@ def _check_early(clocks: Clocks, collected: Collected, group: Group, zero: int) 
             collected.add(
                 RESET,
                 f"{{1}} may zero {group.event} after the trigger of {{0}} has landed, and erase it",
-                trigger, zero,
+                trigger,
+                zero,
             )

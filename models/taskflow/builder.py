@@ -35,7 +35,9 @@ class Builder:
     >>> schedule = b.build()
     """
 
-    def __init__(self, ranks: int, name: str = "schedule", launches: Launches | None = None) -> None:
+    def __init__(
+        self, ranks: int, name: str = "schedule", launches: Launches | None = None
+    ) -> None:
         self.ranks, self.name = ranks, name
         self.launches = launches or Launches()
         self._tensors: dict[str, Tensor] = {}

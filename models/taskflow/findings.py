@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
-from syncproof.models.verdict import SCHEMA, Answer, PropertyVerdict
+from syncproof.models.verdict import Answer, PropertyVerdict, to_data
 
 HANG, ORDER, INITIALISED, THRESHOLDS, PENDING, QUIESCENT, RESET = (
     "deadlock-free",
@@ -99,5 +99,4 @@ class Checked:
 
     def as_data(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        data = {"schema": SCHEMA, "kind": "taskflow", "answer": self.answer.value}
-        return {**data, **_plain(asdict(self))}
+        return {**to_data(self), "kind": "taskflow", "answer": self.answer.value}

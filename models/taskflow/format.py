@@ -66,8 +66,10 @@ TOP = (MARK, "name", "ranks", "tensors", "pools", "queues", "events", "tasks", "
 
 def json_schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of a schedule file."""
-    named = {section: {"type": "object", "additionalProperties": _object(keys)}
-             for section, keys in PARTS.items()}
+    named = {
+        section: {"type": "object", "additionalProperties": _object(keys)}
+        for section, keys in PARTS.items()
+    }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A static schedule of tile tasks",
@@ -87,7 +89,10 @@ def json_schema() -> dict[str, Any]:
 
 
 _RANGE = {
-    "type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 2, "maxItems": 2,
+    "type": "array",
+    "items": {"type": "integer", "minimum": 0},
+    "minItems": 2,
+    "maxItems": 2,
 }
 _KINDS: dict[str, dict[str, Any]] = {
     "count": {"type": "integer", "minimum": 0},
@@ -97,7 +102,8 @@ _KINDS: dict[str, dict[str, Any]] = {
     "names": {"type": "array", "items": {"type": "string"}},
     "number": {"type": "number", "minimum": 0},
     "amounts": {
-        "type": "object", "additionalProperties": {"type": "integer", "minimum": 1},
+        "type": "object",
+        "additionalProperties": {"type": "integer", "minimum": 1},
     },
     "tiles": {
         "type": "object",
@@ -121,6 +127,8 @@ def _object(keys: dict[str, Key]) -> dict[str, Any]:
             properties[name]["enum"] = list(key.of)
     required = [name for name, key in keys.items() if key.required]
     made: dict[str, Any] = {
-        "type": "object", "properties": properties, "additionalProperties": False,
+        "type": "object",
+        "properties": properties,
+        "additionalProperties": False,
     }
     return {**made, "required": required} if required else made

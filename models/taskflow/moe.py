@@ -50,12 +50,17 @@ class Layer:
     direction: str = FORWARD
     routing: str = "balanced"
     reorder: bool = True
-    durations: Durations = Durations()
+    durations: Durations = field(default_factory=Durations)
 
     def __post_init__(self) -> None:
         for name, most in (
-            ("ranks", 1024), ("experts", 65536), ("tiles", 1024), ("columns", 1024),
-            ("aic", 1024), ("aiv", 1024), ("links", 1024),
+            ("ranks", 1024),
+            ("experts", 65536),
+            ("tiles", 1024),
+            ("columns", 1024),
+            ("aic", 1024),
+            ("aiv", 1024),
+            ("links", 1024),
         ):
             if not 1 <= getattr(self, name) <= most:
                 raise UserError(
@@ -64,11 +69,13 @@ class Layer:
         if self.experts % self.ranks:
             raise UserError(
                 f"{self.experts} experts do not spread evenly over {self.ranks} ranks",
-                where="--experts", expected=f"a multiple of {self.ranks}",
+                where="--experts",
+                expected=f"a multiple of {self.ranks}",
             )
         if self.links > self.aiv:
             raise UserError(
-                f"{self.links} of {self.aiv} AIVs make transfers", where="--links",
+                f"{self.links} of {self.aiv} AIVs make transfers",
+                where="--links",
                 expected="no more than there are",
             )
         for value, known in ((self.direction, (FORWARD, BACKWARD)), (self.routing, ROUTINGS)):
@@ -96,7 +103,8 @@ class Layer:
                 return size
         raise UserError(
             f"{self.experts_per_rank} experts a rank need more than {IDS[COUNTER]} events",
-            where="--experts", expected="fewer experts or more ranks",
+            where="--experts",
+            expected="fewer experts or more ranks",
         )
 
     def events_per_rank(self, size: int) -> int:
@@ -208,11 +216,17 @@ class _Maker:
                         row = self.row(expert, source, tile)
                         event = self.event(f"{operator}.e{expert}.b{source // self.size}", peer)
                         self.add(
-                            f"{operator}.{source}to{peer}.e{expert}.t{tile}", operator, source,
-                            "link", self.layer.durations.transfer if full else 0.0,
+                            f"{operator}.{source}to{peer}.e{expert}.t{tile}",
+                            operator,
+                            source,
+                            "link",
+                            self.layer.durations.transfer if full else 0.0,
                             [Tiles(tokens, at, at + 1)] if full else [],
                             [Tiles(received, row, row + 1)] if full else [],
-                            (), [event], peer, self.turn(source, peer),
+                            (),
+                            [event],
+                            peer,
+                            self.turn(source, peer),
                         )
 
     def send_back(self, operator: str, product: str, done: str) -> None:
@@ -234,12 +248,16 @@ class _Maker:
                             for first in [self.column(expert, block, column)]
                         ]
                         self.add(
-                            f"{operator}.{rank}to{source}.e{expert}.t{tile}", operator, rank,
-                            "link", self.layer.durations.transfer if full else 0.0,
+                            f"{operator}.{rank}to{source}.e{expert}.t{tile}",
+                            operator,
+                            rank,
+                            "link",
+                            self.layer.durations.transfer if full else 0.0,
                             [Tiles(f"{product}@{rank}", r.first, r.last) for r in reads if full],
                             [Tiles(returned, at, at + 1)] if full else [],
                             [self.event(f"{done}.e{expert}.b{block}", rank)],
-                            [self.event(f"{operator}.t{tile}", source)], source,
+                            [self.event(f"{operator}.t{tile}", source)],
+                            source,
                             self.turn(rank, source),
                         )
         for source in range(self.ranks):
@@ -249,11 +267,20 @@ class _Maker:
                 ]
                 result = self.tensor("result", source, self.tiles)
                 self.add(
-                    f"add.{source}.t{tile}", "add", source, "aiv", self.layer.durations.vector,
-                    [Tiles(f"returned@{source}", e * self.tiles + tile, e * self.tiles + tile + 1)
-                     for e in full_experts],
+                    f"add.{source}.t{tile}",
+                    "add",
+                    source,
+                    "aiv",
+                    self.layer.durations.vector,
+                    [
+                        Tiles(
+                            f"returned@{source}", e * self.tiles + tile, e * self.tiles + tile + 1
+                        )
+                        for e in full_experts
+                    ],
                     [Tiles(result, tile, tile + 1)],
-                    [self.event(f"{operator}.t{tile}", source)], [],
+                    [self.event(f"{operator}.t{tile}", source)],
+                    [],
                 )
 
     # Experts
@@ -263,8 +290,12 @@ class _Maker:
         return ((expert * self.blocks + block) * self.layer.columns + column) * self.rows
 
     def product(
-        self, operator: str, source: Callable[[int, int, int], list[Tiles]], target: str,
-        after: str, done: str,
+        self,
+        operator: str,
+        source: Callable[[int, int, int], list[Tiles]],
+        target: str,
+        after: str,
+        done: str,
     ) -> None:
         """A grouped matrix product: a task for each column of each block."""
         for rank, expert, block in self.all_blocks():
@@ -273,11 +304,12 @@ class _Maker:
             written = self.tensor(target, rank, size)
             for column in range(self.layer.columns):
                 first = self.column(expert, block, column)
-                rows = [
-                    first + (s % self.size) * self.tiles + t for s, t in full
-                ]
+                rows = [first + (s % self.size) * self.tiles + t for s, t in full]
                 self.add(
-                    f"{operator}.{rank}.e{expert}.b{block}.c{column}", operator, rank, "aic",
+                    f"{operator}.{rank}.e{expert}.b{block}.c{column}",
+                    operator,
+                    rank,
+                    "aic",
                     self.layer.durations.matrix if full else 0.0,
                     source(rank, expert, block) if full else [],
                     _ranges(written, rows),
@@ -286,17 +318,27 @@ class _Maker:
                     turn=self.block_turn(rank, block),
                 )
 
-    def vector(self, operator: str, source: Callable[[int, int, int], list[Tiles]], target: str,
-               after: str, done: str) -> None:
+    def vector(
+        self,
+        operator: str,
+        source: Callable[[int, int, int], list[Tiles]],
+        target: str,
+        after: str,
+        done: str,
+    ) -> None:
         """An elementwise operator: a task for each block."""
         for rank, expert, block in self.all_blocks():
             full = self.filled(rank, expert, block)
             written = self.tensor(target, rank, len(self.local) * self.ranks * self.tiles)
             rows = [self.row(expert, s, t) for s, t in full]
             self.add(
-                f"{operator}.{rank}.e{expert}.b{block}", operator, rank, "aiv",
+                f"{operator}.{rank}.e{expert}.b{block}",
+                operator,
+                rank,
+                "aiv",
                 self.layer.durations.vector if full else 0.0,
-                source(rank, expert, block) if full else [], _ranges(written, rows),
+                source(rank, expert, block) if full else [],
+                _ranges(written, rows),
                 [self.event(f"{after}.e{expert}.b{block}", rank)],
                 [self.event(f"{done}.e{expert}.b{block}", rank)],
                 turn=self.block_turn(rank, block),
@@ -313,12 +355,19 @@ class _Maker:
                 for column in range(self.layer.columns):
                     at = expert * self.layer.columns + column
                     self.add(
-                        f"{operator}.{rank}.e{expert}.c{column}", operator, rank, "aic",
+                        f"{operator}.{rank}.e{expert}.c{column}",
+                        operator,
+                        rank,
+                        "aic",
                         self.layer.durations.matrix * self.blocks if full else 0.0,
                         _ranges(f"{left}@{rank}", rows) + _ranges(f"{right}@{rank}", rows),
                         [Tiles(target, at, at + 1)],
-                        [self.event(f"{name}.e{expert}.b{block}", rank)
-                         for name in names for block in range(self.blocks)], [],
+                        [
+                            self.event(f"{name}.e{expert}.b{block}", rank)
+                            for name in names
+                            for block in range(self.blocks)
+                        ],
+                        [],
                         turn=self.ranks,
                     )
 
@@ -387,14 +436,32 @@ class _Maker:
         self.send_back("dispatch_grad", "input_grad", "gate_up_grad")
 
     def add(
-        self, name: str, operator: str, rank: int, core: str, duration: float,
-        reads: list[Tiles], writes: list[Tiles], waits: Iterable[str], triggers: Iterable[str],
-        peer: int = -1, turn: int = 0,
+        self,
+        name: str,
+        operator: str,
+        rank: int,
+        core: str,
+        duration: float,
+        reads: list[Tiles],
+        writes: list[Tiles],
+        waits: Iterable[str],
+        triggers: Iterable[str],
+        peer: int = -1,
+        turn: int = 0,
     ) -> None:
         self.graph.work.append(
             Work(
-                name, operator, rank, core, duration or self.layer.durations.empty, reads, writes,
-                dict.fromkeys(waits, 0), dict.fromkeys(triggers, 1), peer, turn,
+                name,
+                operator,
+                rank,
+                core,
+                duration or self.layer.durations.empty,
+                reads,
+                writes,
+                dict.fromkeys(waits, 0),
+                dict.fromkeys(triggers, 1),
+                peer,
+                turn,
             )
         )
 

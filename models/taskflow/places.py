@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from json import JSONDecoder
-from json.decoder import scanstring
+from json import JSONDecoder, decoder
 from typing import Any
 
 import yaml
 
+_scanstring: Any = vars(decoder)["scanstring"]
 SPACE = re.compile(r"[ \t\n\r]*")
 
 
@@ -39,7 +39,7 @@ class JsonPlaces:
 
     def __init__(self, file: str, text: str) -> None:
         self.file, self.text = file, text
-        self._scan = JSONDecoder(object_pairs_hook=no_repeats).scan_once
+        self._scan: Any = vars(JSONDecoder(object_pairs_hook=no_repeats))["scan_once"]
         self._members: dict[int, dict[str | int, int]] = {}
 
     def line(self, *path: str | int) -> str:
@@ -79,7 +79,7 @@ class JsonPlaces:
             key: str | int = number
             place = at
             if opening == "{":
-                key, at = scanstring(self.text, at + 1, True)
+                key, at = _scanstring(self.text, at + 1, True)
                 at = self._skip(self._skip(at) + 1)
             yield key, place, at
             at = self._skip(self._scan(self.text, at)[1])

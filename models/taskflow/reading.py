@@ -72,8 +72,9 @@ def _text(path: str) -> tuple[str, str]:
     if len(content) > LARGEST[form]:
         hint = "" if form == "json" else "; JSON may be larger"
         expected = f"{LARGEST[form] >> 20} MiB at most{hint}"
-        raise UserError(f"too large for a schedule in {form.upper()}", where=f"{path}:1",
-                        expected=expected)
+        raise UserError(
+            f"too large for a schedule in {form.upper()}", where=f"{path}:1", expected=expected
+        )
     try:
         return content.decode("utf-8"), form
     except UnicodeDecodeError as error:
@@ -96,7 +97,9 @@ def _json(text: str, path: str) -> tuple[Any, Places]:
         raise UserError(f"is no JSON: {error.msg}", where=f"{path}:{error.lineno}") from None
     except RepeatedKey as error:
         where = places.line_of_repeat()
-        raise UserError(f"a second {error.key!r:.60}", where=where, expected="each key once") from None
+        raise UserError(
+            f"a second {error.key!r:.60}", where=where, expected="each key once"
+        ) from None
     except RecursionError:
         raise UserError("is nested too deeply", where=f"{path}:1") from None
     except ValueError as error:
@@ -145,8 +148,11 @@ def _check_nodes(root: yaml.Node, path: str) -> None:
             for key, value in node.value:
                 if key.value in keys if isinstance(key, yaml.ScalarNode) else True:
                     line = key.start_mark.line + 1
-                    raise UserError(f"a second {key.value!r:.60}", where=f"{path}:{line}",
-                                    expected="each key once")
+                    raise UserError(
+                        f"a second {key.value!r:.60}",
+                        where=f"{path}:{line}",
+                        expected="each key once",
+                    )
                 keys.add(key.value)
                 pending.append(value)
         else:
@@ -184,10 +190,15 @@ class _Reader:
         return Schedule(
             name,
             data["ranks"],
-            {n: Tensor(n, p["rank"], p["tiles"], p["input"]) for n, p in sections["tensors"].items()},
+            {
+                n: Tensor(n, p["rank"], p["tiles"], p["input"])
+                for n, p in sections["tensors"].items()
+            },
             {n: Queue(n, p["rank"], p["core"], p["pool"]) for n, p in sections["queues"].items()},
-            {n: Event(n, **{**p, "cores": tuple(p["cores"] or ())})
-             for n, p in sections["events"].items()},
+            {
+                n: Event(n, **{**p, "cores": tuple(p["cores"] or ())})
+                for n, p in sections["events"].items()
+            },
             self._tasks(data["tasks"], sections["tensors"]),
             {n: Pool(n, p["rank"], p["size"]) for n, p in sections["pools"].items()},
             self._launches(data.get("launches", {})),
@@ -251,7 +262,9 @@ class _Reader:
 
     def _unknown(self, path: Path_, key: Any, known: tuple[str, ...]) -> NoReturn:
         near = difflib.get_close_matches(str(key), known, n=1)
-        self.fail(path, f"unknown key {key!r:.40}", f"perhaps {near[0]}" if near else ", ".join(known))
+        self.fail(
+            path, f"unknown key {key!r:.40}", f"perhaps {near[0]}" if near else ", ".join(known)
+        )
 
     def _launches(self, data: Any) -> Launches:
         found = self._keys(("launches",), data, LAUNCHES)

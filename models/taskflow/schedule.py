@@ -154,7 +154,7 @@ class Schedule:
     events: Mapping[str, Event]
     tasks: tuple[Task, ...]
     pools: Mapping[str, Pool] = field(default_factory=dict)
-    launches: Launches = Launches()
+    launches: Launches = field(default_factory=Launches)
     places: Places = field(default_factory=NoPlaces, compare=False, repr=False)
 
     def by_queue(self) -> dict[str, list[int]]:
@@ -171,8 +171,10 @@ class Schedule:
     def place_of(self, number: int) -> str:
         """A task by name, with its line if it was read from a file."""
         name = self.tasks[number].name
-        return name if isinstance(self.places, NoPlaces) else (
-            f"{name} ({self.places.line('tasks', number)})"
+        return (
+            name
+            if isinstance(self.places, NoPlaces)
+            else (f"{name} ({self.places.line('tasks', number)})")
         )
 
     def without_events(self, names: Iterable[str]) -> Schedule:

@@ -40,8 +40,13 @@ def generate(layer: Layer, launches: int = 1) -> Schedule:
         events,
         tuple(
             Task(
-                work.name, queue, tuple(work.reads), tuple(work.writes),
-                tuple(work.waits.items()), tuple(work.triggers.items()), work.duration,
+                work.name,
+                queue,
+                tuple(work.reads),
+                tuple(work.writes),
+                tuple(work.waits.items()),
+                tuple(work.triggers.items()),
+                work.duration,
                 work.operator,
             )
             for work, queue in placed

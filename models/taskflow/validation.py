@@ -43,7 +43,9 @@ def validate(schedule: Schedule) -> None:
         if names.setdefault(task.name, number) != number:
             first = schedule.places.line("tasks", names[task.name])
             raise _error(
-                schedule, ("tasks", number, "name"), f"a second task {task.name!r}",
+                schedule,
+                ("tasks", number, "name"),
+                f"a second task {task.name!r}",
                 f"another name than that of {first}",
             )
         _validate_task(schedule, number, task)
@@ -58,9 +60,9 @@ def _error(schedule: Schedule, path: tuple[str | int, ...], what: str, expected:
 def _known(
     schedule: Schedule, path: tuple[str | int, ...], what: str, name: str, known: Iterable[str]
 ) -> None:
-    if name in known:  # type: ignore[operator]
-        return
     names = list(known)
+    if name in names:
+        return
     near = difflib.get_close_matches(name, names[:5000], n=2)
     some = ", ".join(near or names[:4]) or "none is declared"
     raise _error(schedule, path, f"unknown {what} {name!r}", f"perhaps {some}" if near else some)
@@ -93,7 +95,9 @@ def _validate_parts(schedule: Schedule) -> None:
             _known(schedule, path, "pool", queue.pool, schedule.pools)
             if schedule.pools[queue.pool].rank != queue.rank:
                 raise _error(
-                    schedule, path, f"pool {queue.pool!r} is on another rank than {queue.name!r}",
+                    schedule,
+                    path,
+                    f"pool {queue.pool!r} is on another rank than {queue.name!r}",
                     f"a pool of rank {queue.rank}",
                 )
 
@@ -102,8 +106,11 @@ def _validate_parts(schedule: Schedule) -> None:
 
 
 def _validate_event(schedule: Schedule, event: Event) -> None:
-    if event.kind == COUNTER and not event.cores and event.id is None and (
-        0 <= event.rank < schedule.ranks
+    if (
+        event.kind == COUNTER
+        and not event.cores
+        and event.id is None
+        and (0 <= event.rank < schedule.ranks)
     ):
         return
     path = ("events", event.name)
@@ -119,14 +126,18 @@ def _validate_event(schedule: Schedule, event: Event) -> None:
             raise _error(schedule, path, f"the id of {event.name!r} is {event.id}", aliases)
         if event.id in RESERVED.get(event.kind, ()):
             raise _error(
-                schedule, path, f"the id of {event.name!r} is {event.id}, which is reserved",
+                schedule,
+                path,
+                f"the id of {event.name!r} is {event.id}, which is reserved",
                 f"none of {', '.join(map(str, RESERVED[event.kind]))}",
             )
     for core in event.cores:
         _known(schedule, path, "queue", core, schedule.queues)
         if schedule.queues[core].rank != event.rank:
             raise _error(
-                schedule, path, f"{core!r} is not on rank {event.rank}, as {event.name!r} is",
+                schedule,
+                path,
+                f"{core!r} is not on rank {event.rank}, as {event.name!r} is",
                 "cores of one rank",
             )
     if len(set(event.cores)) != len(event.cores):
@@ -142,12 +153,15 @@ def _validate_mode(schedule: Schedule, event: Event) -> None:
     path = ("events", event.name)
     if event.mode == 0:
         all_of_kind = {
-            name for name, queue in schedule.queues.items()
+            name
+            for name, queue in schedule.queues.items()
             if kinds and queue.core == kinds[0] and queue.rank == event.rank
         }
         if len(set(kinds)) != 1 or set(event.cores) != all_of_kind:
             raise _error(
-                schedule, path, f"mode 0 of {event.name!r} is not of all cores of one kind",
+                schedule,
+                path,
+                f"mode 0 of {event.name!r} is not of all cores of one kind",
                 "every AIC or every AIV of the rank",
             )
     elif event.mode == 1 and kinds != ["aiv", "aiv"]:
@@ -166,9 +180,11 @@ def _validate_ids(schedule: Schedule) -> None:
             other = taken.setdefault((event.rank, event.id), event.name)
             if other != event.name:
                 raise _error(
-                    schedule, ("events", event.name),
+                    schedule,
+                    ("events", event.name),
                     f"{event.name!r} and {other!r} overlap: both are counter {event.id} of rank "
-                    f"{event.rank}", "an id of its own",
+                    f"{event.rank}",
+                    "an id of its own",
                 )
 
 
@@ -180,8 +196,10 @@ def _validate_task(schedule: Schedule, number: int, task: Task) -> None:
         _known(schedule, ("tasks", number, "queue"), "queue", task.queue, schedule.queues)
     if not 0 <= task.duration < math.inf:
         raise _error(
-            schedule, ("tasks", number, "duration"),
-            f"the duration of task {task.name!r} is {task.duration:g}", "microseconds, 0 or more",
+            schedule,
+            ("tasks", number, "duration"),
+            f"the duration of task {task.name!r} is {task.duration:g}",
+            "microseconds, 0 or more",
         )
     for key, accesses in (("reads", task.reads), ("writes", task.writes)):
         for access in accesses:
@@ -204,30 +222,35 @@ def _wrong_tiles(schedule: Schedule, number: int, key: str, access: Tiles) -> Us
     if access.tensor not in schedule.tensors:
         near = difflib.get_close_matches(access.tensor, list(schedule.tensors)[:5000], n=2)
         return _error(
-            schedule, path, f"task {task.name!r} {key} an unknown tensor {access.tensor!r}",
+            schedule,
+            path,
+            f"task {task.name!r} {key} an unknown tensor {access.tensor!r}",
             f"perhaps {', '.join(near)}" if near else "a tensor of the schedule",
         )
     tiles = schedule.tensors[access.tensor].tiles
     return _error(
-        schedule, path,
+        schedule,
+        path,
         f"task {task.name!r} {key} tiles {access.first} to {access.last} of {access.tensor!r}",
         f"first below last, within 0 to {tiles}",
     )
 
 
-def _wrong_event(
-    schedule: Schedule, number: int, key: str, name: str, amount: int
-) -> UserError:
+def _wrong_event(schedule: Schedule, number: int, key: str, name: str, amount: int) -> UserError:
     path = ("tasks", number, key, name)
     task = schedule.tasks[number]
     if name in schedule.events:
         return _error(
-            schedule, path, f"task {task.name!r} {key} {name!r} by {amount}",
+            schedule,
+            path,
+            f"task {task.name!r} {key} {name!r} by {amount}",
             f"1 to {LARGEST_COUNT}",
         )
     near = difflib.get_close_matches(name, list(schedule.events)[:5000], n=2)
     return _error(
-        schedule, path, f"task {task.name!r} {key} an unknown event {name!r}",
+        schedule,
+        path,
+        f"task {task.name!r} {key} an unknown event {name!r}",
         f"perhaps {', '.join(near)}" if near else "an event of the schedule",
     )
 
@@ -239,9 +262,11 @@ def _validate_side(
     path = ("tasks", number, key, event.name)
     if (key == "waits" or event.kind != COUNTER) and schedule.rank_of(task) != event.rank:
         raise _error(
-            schedule, path,
+            schedule,
+            path,
             f"task {task.name!r} of rank {schedule.rank_of(task)} {key} {event.name!r} of rank "
-            f"{event.rank}", "an event of its own rank" if key == "waits" else "a counter",
+            f"{event.rank}",
+            "an event of its own rank" if key == "waits" else "a counter",
         )
     if event.kind == CROSS_CORE and (
         task.queue not in event.cores
@@ -269,15 +294,21 @@ def _validate_use(schedule: Schedule) -> None:
         for name, _ in task.waits:
             if name not in triggered:
                 raise _error(
-                    schedule, ("tasks", number, "waits", name),
-                    f"task {task.name!r} waits for {name!r}, which nobody triggers", "a trigger",
+                    schedule,
+                    ("tasks", number, "waits", name),
+                    f"task {task.name!r} waits for {name!r}, which nobody triggers",
+                    "a trigger",
                 )
 
 
 def _validate_launches(schedule: Schedule) -> None:
     launches = schedule.launches
     _in_range(
-        schedule, ("launches", "count"), "the number of launches", launches.count, 1,
+        schedule,
+        ("launches", "count"),
+        "the number of launches",
+        launches.count,
+        1,
         LARGEST["launches"],
     )
     if launches.barrier not in BARRIERS:

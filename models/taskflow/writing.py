@@ -21,7 +21,9 @@ def to_data(schedule: Schedule) -> dict[str, Any]:
     data["tasks"] = [_task(task) for task in schedule.tasks]
     launches = schedule.launches
     data["launches"] = {
-        "count": launches.count, "zero": list(launches.zero), "barrier": launches.barrier,
+        "count": launches.count,
+        "zero": list(launches.zero),
+        "barrier": launches.barrier,
     }
     return data
 

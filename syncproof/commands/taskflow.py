@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rich.console import Console
@@ -37,10 +37,10 @@ class Asked:
     """One command line: a file, or the layer that a schedule is generated for."""
 
     file: str = ""
-    layer: Layer = Layer()
+    layer: Layer = field(default_factory=Layer)
     direction: str = "both"
     launches: int = 1
-    costs: Costs = Costs()
+    costs: Costs = field(default_factory=Costs)
     explore: bool = False
     fabric: str = "cm384"
     json: str = ""
@@ -58,14 +58,18 @@ def print_schema() -> int:
 
 def run(asked: Asked) -> int:
     """Check a schedule, or the generated ones; gives the exit code."""
-    files = {name: path for name in ("json", "svg", "perfetto", "write")
-             if (path := getattr(asked, name))}
+    files = {
+        name: path
+        for name in ("json", "svg", "perfetto", "write")
+        if (path := getattr(asked, name))
+    }
     if len(set(files.values())) < len(files):
         raise UserError("two outputs are one file", where="--json", expected="a file for each")
     schedules = schedules_of(asked)
     if len(schedules) > 1 and set(files) - {"json"}:
         raise UserError(
-            f"two schedules for --{next(iter(set(files) - {'json'}))}", where="--direction",
+            f"two schedules for --{next(iter(set(files) - {'json'}))}",
+            where="--direction",
             expected=f"{FORWARD} or {BACKWARD}",
         )
     for name, path in files.items():
@@ -81,9 +85,15 @@ def run(asked: Asked) -> int:
         data.append(found.checked.as_data())
         _write(schedule, found, asked)
     if asked.json:
-        whole = data[0] if len(data) == 1 else {
-            "schema": SCHEMA, "kind": "taskflows", "schedules": data,
-        }
+        whole = (
+            data[0]
+            if len(data) == 1
+            else {
+                "schema": SCHEMA,
+                "kind": "taskflows",
+                "schedules": data,
+            }
+        )
         write_text(asked.json, to_json(whole))
     return max((EXIT_CODES[each] for each in answers), key=(0, 3, 1, 4).index)
 
@@ -110,8 +120,12 @@ def report(console: Console, schedule: Schedule, found: Checking, asked: Asked) 
     checked = found.checked
     if not asked.quiet:
         sizes = ", ".join(
-            (many(schedule.ranks, "rank"), many(len(schedule.queues), "queue"),
-             many(checked.tasks, "task"), many(len(schedule.events), "event"))
+            (
+                many(schedule.ranks, "rank"),
+                many(len(schedule.queues), "queue"),
+                many(checked.tasks, "task"),
+                many(len(schedule.events), "event"),
+            )
         )
         source = f", {asked.file}" if asked.file else ", generated"
         console.print(Text(f"{printable(schedule.name)}{source}: {sizes}", style="bold"))
@@ -137,9 +151,11 @@ def _report_notes(console: Console, schedule: Schedule, found: Checking, asked: 
         some = ", ".join(f"{task} for {event}" for task, event in checked.implied[:3])
         more = " ..." if len(checked.implied) > 3 else ""
         rows.append(("implied", f"{many(len(checked.implied), 'wait')} can go: {some}{more}"))
-        for name, gain in gains(
-            schedule, checked.implied_events[:MOST_GAINS], asked.costs
-        ).items() if len(schedule.tasks) <= 2000 else ():
+        for name, gain in (
+            gains(schedule, checked.implied_events[:MOST_GAINS], asked.costs).items()
+            if len(schedule.tasks) <= 2000
+            else ()
+        ):
             rows.append(("", f"without {name}: {gain:g} us less"))
     if checked.persists:
         kept = ", ".join(f"{n}={v}" for n, v in list(checked.persists.items())[:5])
@@ -154,10 +170,17 @@ def cost_rows(cost: Cost, schedule: Schedule, found: Checking) -> list[tuple[str
     if not cost.makespan:
         return []
     rows = [
-        ("makespan", f"{cost.makespan:g} us simulated, {cost.makespan / cost.bound:.2f} times the "
-         f"larger of critical path {cost.critical_path:g} and busiest queue {cost.busiest_queue:g}"),
-        ("operators", f"one by one with barriers: {cost.by_operator:g} us, "
-         f"{cost.by_operator / cost.makespan:.2f} times as long (ours, by assumed durations)"),
+        (
+            "makespan",
+            f"{cost.makespan:g} us simulated, {cost.makespan / cost.bound:.2f} times the "
+            f"larger of critical path {cost.critical_path:g} and busiest queue "
+            f"{cost.busiest_queue:g}",
+        ),
+        (
+            "operators",
+            f"one by one with barriers: {cost.by_operator:g} us, "
+            f"{cost.by_operator / cost.makespan:.2f} times as long (ours, by assumed durations)",
+        ),
     ]
     if cost.without_implied != cost.makespan:
         rows.append(("", f"without the implied waits: {cost.without_implied:g} us"))
@@ -201,7 +224,8 @@ def _write(schedule: Schedule, found: Checking, asked: Asked) -> None:
     if asked.svg:
         if len(schedule.tasks) > LARGEST_SVG:
             raise UserError(
-                f"{len(schedule.tasks):,} tasks", where="--svg",
+                f"{len(schedule.tasks):,} tasks",
+                where="--svg",
                 expected=f"{LARGEST_SVG:,} at most; --perfetto takes all",
             )
         write_text(asked.svg, to_svg(gantt))

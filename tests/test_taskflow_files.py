@@ -1,0 +1,154 @@
+"""The file format: what is read, what is refused, and with which line."""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from syncproof.models.errors import UserError
+from syncproof.models.taskflow.moe import BACKWARD, Layer
+from syncproof.models.taskflow.reading import read_schedule, schedule_from_data
+from syncproof.models.taskflow.scheduling import generate
+from syncproof.models.taskflow.writing import to_data, to_text
+
+GOOD = (Path(__file__).parent / "data" / "two_tiles.yaml").read_text()
+BAD = {
+    "event nobody triggers": ("triggers: {sent: 1}", "triggers: {}", 28, "nobody triggers"),
+    "unknown event": ("waits: {sent: 2}", "waits: {snt: 2}", 28, "perhaps sent"),
+    "unknown queue": ("queue: aic1", "queue: aic7", 27, "unknown queue 'aic7'"),
+    "tile out of its tensor": ("[[1, 2]]", "[[1, 3]]", 23, "within 0 to 2"),
+    "unknown tensor": ("{received: 0}", "{recieved: 0}", 17, "perhaps received"),
+    "negative duration": ("duration: 10", "duration: -10", 30, "the duration of task 'gemm'"),
+    "wrong version": ("taskflow: 1", "taskflow: 2", 1, "version 2"),
+    "duplicate name": ("second half", "first half", 20, "a second task 'first half'"),
+    "unknown key": ("duration: 10", "durations: 10", 30, "perhaps duration"),
+    "key twice": ("duration: 10", "queue: aic1", 30, "a second 'queue'"),
+    "threshold of none": ("{sent: 2}", "{sent: 0}", 28, "1 to"),
+    "no number": ("{sent: 2}", "{sent: two}", 28, "a whole number"),
+    "rank": ("aic1: {rank: 1", "aic1: {rank: 2", 9, "0 to 1"),
+    "alias": ("tokens: {rank: 0, tiles: 2, input: true}", "tokens: &a {x: *a}", 5, "alias"),
+    "malformed": ("ranks: 2", "ranks: [", 4, "is no YAML"),
+    "flag of 16": (
+        "sent: {rank: 1, id: 0}",
+        "sent: {kind: cross_core, rank: 1, id: 16}",
+        11,
+        "would take 0",
+    ),
+    "reserved": (
+        "sent: {rank: 1, id: 0}",
+        "sent: {kind: cross_core, rank: 1, id: 11}",
+        11,
+        "reserved",
+    ),
+}
+
+
+def command(*arguments: str, memory: int = 0) -> subprocess.CompletedProcess[str]:
+    """The command line in a process of its own, with at most so many bytes of memory."""
+
+    def limit() -> None:
+        if memory:
+            resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+
+    line = [sys.executable, "-m", "syncproof", "taskflow", *arguments]
+    return subprocess.run(line, capture_output=True, text=True, preexec_fn=limit, check=False)
+
+
+def line_of(text: str, part: str) -> int:
+    """The line of the last occurrence of a part."""
+    return text[: text.rindex(part)].count("\n") + 1
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_one_line_with_its_place(tmp_path: Path, name: str) -> None:
+    """What is wrong with a file is said with the file and the line where it stands."""
+    old, new, line, words = BAD[name]
+    assert old in GOOD
+    file = tmp_path / "schedule.yaml"
+    file.write_text(GOOD.replace(old, new))
+    with pytest.raises(UserError) as caught:
+        read_schedule(str(file))
+    assert str(caught.value).startswith(f"{file}:{line}: "), str(caught.value)
+    assert words in str(caught.value)
+
+
+def test_overlapping_ids_are_refused(tmp_path: Path) -> None:
+    """Two counters of one rank cannot be one counter."""
+    file = tmp_path / "schedule.yaml"
+    file.write_text(
+        GOOD.replace(
+            "  sent: {rank: 1, id: 0}", "  sent: {rank: 1, id: 0}\n  more: {rank: 1, id: 0}"
+        )
+    )
+    with pytest.raises(UserError, match=r"schedule.yaml:12: 'more' and 'sent' overlap"):
+        read_schedule(str(file))
+
+
+def test_json_has_lines_too(tmp_path: Path) -> None:
+    """A JSON file is as exact about lines as a YAML file."""
+    text = to_text(generate(Layer()))
+    assert '"waits": {' in text
+    file = tmp_path / "schedule.json"
+    broken = text.replace('"waits": {', '"waits": {"nobody": 1, ', 1)
+    file.write_text(broken)
+    line = broken[: broken.index("nobody")].count("\n") + 1
+    with pytest.raises(UserError) as caught:
+        read_schedule(str(file))
+    assert str(caught.value).startswith(f"{file}:{line}: ")
+    file.write_text(text.replace('"ranks": 2', '"ranks": 2, "ranks": 2'))
+    with pytest.raises(UserError, match=r"schedule.json:4: a second 'ranks'"):
+        read_schedule(str(file))
+
+
+def test_schedule_survives_writing_and_reading(tmp_path: Path) -> None:
+    """What is written and read again is the same schedule."""
+    schedule = generate(Layer(direction=BACKWARD), launches=2)
+    assert schedule_from_data(json.loads(json.dumps(to_data(schedule)))) == schedule
+    file = tmp_path / "s.json"
+    file.write_text(to_text(schedule))
+    assert read_schedule(str(file)) == schedule
+
+
+def test_file_of_200_megabytes_is_refused_in_bounded_memory(tmp_path: Path) -> None:
+    """A file of 200 MB is one line and exit code 2, within 1 GiB of address space."""
+    file = tmp_path / "huge.json"
+    with file.open("wb") as stream:
+        stream.write(b'{"tasks": [')
+        stream.truncate(200_000_000)
+    done = command(str(file), memory=1 << 30)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"check-protocol: {file}:1: too large")
+    assert done.stderr.count("\n") == 1
+
+
+def test_command_proves_and_refutes(tmp_path: Path) -> None:
+    """Exit code 0 and 1, and a finding with the names and lines of the file."""
+    file = tmp_path / "schedule.yaml"
+    file.write_text(GOOD)
+    assert command(str(file)).returncode == 0
+    file.write_text(GOOD.replace("sent: 2", "sent: 1"))
+    done = command(
+        str(file), "--svg", str(tmp_path / "s.svg"), "--perfetto", str(tmp_path / "p.json")
+    )
+    assert done.returncode == 1
+    assert f"second half ({file}:19)" in " ".join(done.stdout.split())
+    assert "marker-end" in (tmp_path / "s.svg").read_text()
+    phases = {e["ph"] for e in json.loads((tmp_path / "p.json").read_text())["traceEvents"]}
+    assert {"X", "M", "s", "f"} <= phases
+
+
+def test_yaml_of_5000_tasks_is_read_in_seconds(tmp_path: Path) -> None:
+    """YAML with line numbers: 5,000 tasks within 3 seconds of processor time."""
+    task = "  - {name: t%d, queue: aiv0, waits: {sent: 2}, duration: 1}\n"
+    head = GOOD.replace("aiv0: {rank: 0}", "aiv0: {rank: 1}").rstrip() + "\n"
+    file = tmp_path / "large.yaml"
+    file.write_text(head + "".join(task % i for i in range(5000)))
+    started = time.process_time()
+    assert len(read_schedule(str(file)).tasks) == 5003
+    assert time.process_time() - started < 3
