@@ -19,9 +19,14 @@ from syncproof.models.fabric import Profile
 from syncproof.models.identity import Identity, Refusal, discard
 from syncproof.models.lowering import Action, Lowering, Progress, frozen
 from syncproof.models.operations import Consumed, Kind, Operation, Sent, Statement
-from syncproof.models.values import Opaque
+from syncproof.models.values import Block, Opaque, typed
 
 LONGEST_HISTORY = 100_000
+
+
+class TooLong(Exception):
+    """A role goes on and on, and no two of its local states are shown to be the same."""
+
 
 TokenKey = tuple[Hashable, ...]
 """(source, destination, token, round)."""
@@ -59,7 +64,8 @@ class Process:
 class Node:
     """A suspended role (``run``), one that returned (``done``) or went wrong (``error``).
 
-    ``sweep_first`` is where the sweep that it is in began, None in its first node and outside.
+    ``before`` is the node that it was first reached from, when ``fed`` was the value read, and
+    ``length`` how many operations lie behind it. ``sweep_first`` is where the sweep that it is in began, None in its first node and outside.
     """
 
     number: int
@@ -68,7 +74,9 @@ class Node:
     place: Place | None
     actions: tuple[Action, ...]
     ledger: int
-    history: tuple[Any, ...] = ()
+    before: Node | None = None
+    fed: Any = None
+    length: int = 0
     progress: Progress = ()
     base: Node | None = None
     error: BaseException | None = None
@@ -100,7 +108,6 @@ class _Live:
 
 @dataclass
 class _Sweep:
-    history: tuple[Any, ...]
     fingerprint: bytes | Refusal
     first: Node | None = None
 
@@ -205,21 +212,21 @@ class Automaton:
 
     def _begin(self) -> Edge:
         live = _Live(self._start(), None)
-        return self._settle(live, (), None, 0, None)
+        return self._settle(live, None, None, 0)
 
     def _resume(self, node: Node, value: Any) -> Edge:
         live = self._live.pop(node.number, None) or self._replay(node)
-        return self._settle(live, (*node.history, value), value, node.ledger, node)
+        return self._settle(live, node, value, node.ledger)
 
     def _replay(self, node: Node) -> _Live:
         """A new coroutine, run along the node's history up to the node."""
         live = _Live(self._start(), None)
         self._said.clear()
-        operation = self._next_operation(live, None, ())
-        for position, value in enumerate(node.history):
+        operation = self._next_operation(live, None)
+        for value in history_of(node):
             if not isinstance(operation, Operation):
                 raise self._not_deterministic(node)
-            operation = self._next_operation(live, value, node.history[: position + 1])
+            operation = self._next_operation(live, value)
         self._said.clear()
         if not isinstance(operation, Operation) or not same(operation, node.operation):
             raise self._not_deterministic(node)
@@ -236,7 +243,7 @@ class Automaton:
             expected="a role depends only on what it reads and chooses",
         )
 
-    def _next_operation(self, live: _Live, value: Any, history: tuple[Any, ...]) -> Any:
+    def _next_operation(self, live: _Live, value: Any) -> Any:
         """Run the role to its next operation that is a step; ``_End`` when it returned."""
         try:
             while True:
@@ -251,7 +258,7 @@ class Automaton:
                 elif operation.kind is Kind.SWEEP_BEGIN:
                     if live.sweep is not None and live.sweep.first is not None:
                         return self._sweep_again(live)
-                    live.sweep = _Sweep(history, self._fingerprint(live))
+                    live.sweep = _Sweep(self._fingerprint(live))
                 else:
                     kept = self._mutated(live, operation)
                     if kept is not None:
@@ -289,12 +296,10 @@ class Automaton:
             return Refusal("identity is the history", "")
         return self._identity.fingerprint(live.coroutine)
 
-    def _settle(
-        self, live: _Live, history: tuple[Any, ...], value: Any, ledger: int, before: Node | None
-    ) -> Edge:
+    def _settle(self, live: _Live, before: Node | None, value: Any, ledger: int) -> Edge:
         """Feed ``value``; where the role suspends then, and what it said on the way."""
         self._said.clear()
-        found = self._next_operation(live, value, history)
+        found = self._next_operation(live, value)
         statements = tuple(self._said)
         after = self._ledger.after(ledger, statements)
         if isinstance(found, _Sweep):
@@ -306,29 +311,37 @@ class Automaton:
             return Edge(found.first, again=True)
         if found is _END:
             node = self._new(("done", after), before, ledger=after)
-            self._verify_once(node, history)
+            fed = () if before is None else (*history_of(before), value)
+            self._verify_once(fed)
             return Edge(node, statements)
         if isinstance(found, _Broken):
             broken = self._explained(found)
             return Edge(self._new(("error", str(broken)), before, error=broken), statements)
-        return Edge(self._suspended(live, history, found, after), statements)
+        return Edge(self._suspended(live, before, value, found, after), statements)
 
     def _suspended(
-        self, live: _Live, history: tuple[Any, ...], operation: Operation, ledger: int
+        self,
+        live: _Live,
+        before: Node | None,
+        value: Any,
+        operation: Operation,
+        ledger: int,
     ) -> Node:
-        if len(history) > LONGEST_HISTORY:
-            raise UserError(
-                f"the role {self.process.role} takes more than {LONGEST_HISTORY} operations",
-                expected="fewer rounds",
-            )
         fingerprint = self._fingerprint(live)
-        refused = isinstance(fingerprint, Refusal)
-        key = ("run", history_key(history) if refused else fingerprint, ledger)
+        key: Hashable = ("run", fingerprint, ledger)
+        if isinstance(fingerprint, Refusal):
+            key = ("history", before.number if before else -1, plain(value))
         node = self._known.get(key)
         if node is None:
             place = self._place(live, operation)
             operation = frozen(operation)
-            node = Node(len(self.nodes), "run", operation, place, (), ledger, history)
+            node = Node(len(self.nodes), "run", operation, place, (), ledger, before, value)
+            node.length = before.length + 1 if before else 0
+            if node.length > LONGEST_HISTORY:
+                raise TooLong(
+                    f"the role {self.process.role} takes more than {LONGEST_HISTORY} operations"
+                    + (f" ({fingerprint.reason})" if isinstance(fingerprint, Refusal) else "")
+                )
             node.in_sweep = live.sweep is not None
             node.sweep_first = live.sweep.first if live.sweep is not None else None
             try:
@@ -378,7 +391,7 @@ class Automaton:
         self._known[key] = node
         self.nodes.append(node)
 
-    def _verify_once(self, node: Node, history: tuple[Any, ...]) -> None:
+    def _verify_once(self, history: tuple[Any, ...]) -> None:
         """Run the first complete history again: a role must be a function of what it reads."""
         if self._verified:
             return
@@ -386,7 +399,7 @@ class Automaton:
         live = _Live(self._start(), None)
         last: Operation | None = None
         for value in (None, *history):
-            operation = self._next_operation(live, value, ())
+            operation = self._next_operation(live, value)
             if operation is _END:
                 break
             last = operation if isinstance(operation, Operation) else None
@@ -472,14 +485,19 @@ def same(one: Operation, other: Operation | None) -> bool:
     )
 
 
-def history_key(history: tuple[Any, ...]) -> Hashable:
-    """A hashable key of a history; opaque values and blocks by their content."""
-    return tuple(_plain(value) for value in history)
+def history_of(node: Node) -> tuple[Any, ...]:
+    """The values that lead a new coroutine to a node."""
+    values: list[Any] = []
+    while node.before is not None:
+        values.append(node.fed)
+        node = node.before
+    return tuple(reversed(values))
 
 
-def _plain(value: Any) -> Hashable:
+def plain(value: Any) -> Hashable:
+    """A hashable key of a value that a role was fed; opaque values and blocks by content."""
     if isinstance(value, Opaque):
-        return ("opaque", type(value.value), value.value)
-    if hasattr(value, "__dict__") and type(value).__name__ == "Block":
-        return tuple((name, _plain(part)) for name, part in vars(value).items())
-    return (type(value), value)
+        return ("opaque", typed(value.value))
+    if isinstance(value, Block):
+        return tuple((name, plain(part)) for name, part in vars(value).items())
+    return typed(value)

@@ -329,7 +329,9 @@ class Held:
         units = self._units
         await self._core.wait_until(self._slot, lambda free: free >= units, lambda free: free - units)
 
-    async def __aexit__(self, *_: object) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is GeneratorExit:
+            return  # the coroutine is thrown away, nothing is given back
         await self._core.fetch_add(self._slot, self._units)
 
 

@@ -183,6 +183,11 @@ class Protocol:
                 f"{type(self).__name__}.{name} is assigned while a role runs",
                 expected="a local variable, memory, or a Ghost",
             )
+        if isinstance(value, Region | Pool | Ghost | Protocol) and hasattr(Protocol, name):
+            raise UserError(
+                f"{type(self).__name__}.{name} hides a method that every protocol has",
+                expected="another name",
+            )
         object.__setattr__(self, name, value)
         if isinstance(value, Region):
             self._place(name, value)

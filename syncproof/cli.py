@@ -245,7 +245,7 @@ def init(file: str) -> int:
 @click.option("--columns", default=2, show_default=True, help="Column tiles of a product.")
 @click.option("--aic", default=24, show_default=True, help="Matrix cores of a rank.")
 @click.option("--aiv", default=48, show_default=True, help="Vector cores of a rank.")
-@click.option("--links", default=0, help="AIVs that make transfers.  [default: a third]")
+@click.option("--links", default=0, help="AIVs that make transfers.  [default: a third at most]")
 @click.option(
     "--direction", default="both", type=click.Choice(["forward", "backward", "both"]),
     help="Which pass.  [default: both]",

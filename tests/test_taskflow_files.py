@@ -19,31 +19,32 @@ from syncproof.models.taskflow.writing import to_data, to_text
 
 GOOD = (Path(__file__).parent / "data" / "two_tiles.yaml").read_text()
 BAD = {
-    "event nobody triggers": ("triggers: {sent: 1}", "triggers: {}", 28, "nobody triggers"),
-    "unknown event": ("waits: {sent: 2}", "waits: {snt: 2}", 28, "perhaps sent"),
-    "unknown queue": ("queue: aic1", "queue: aic7", 27, "unknown queue 'aic7'"),
-    "tile out of its tensor": ("[[1, 2]]", "[[1, 3]]", 23, "within 0 to 2"),
-    "unknown tensor": ("{received: 0}", "{recieved: 0}", 17, "perhaps received"),
-    "negative duration": ("duration: 10", "duration: -10", 30, "the duration of task 'gemm'"),
-    "wrong version": ("taskflow: 1", "taskflow: 2", 1, "version 2"),
-    "duplicate name": ("second half", "first half", 20, "a second task 'first half'"),
-    "unknown key": ("duration: 10", "durations: 10", 30, "perhaps duration"),
-    "key twice": ("duration: 10", "queue: aic1", 30, "a second 'queue'"),
-    "threshold of none": ("{sent: 2}", "{sent: 0}", 28, "1 to"),
-    "no number": ("{sent: 2}", "{sent: two}", 28, "a whole number"),
-    "rank": ("aic1: {rank: 1", "aic1: {rank: 2", 9, "0 to 1"),
-    "alias": ("tokens: {rank: 0, tiles: 2, input: true}", "tokens: &a {x: *a}", 5, "alias"),
-    "malformed": ("ranks: 2", "ranks: [", 4, "is no YAML"),
+    # what is replaced by what; the text whose line is to blame; words of the message
+    "event nobody triggers": ("triggers: {sent: 1}", "triggers: {}", "waits:", "nobody triggers"),
+    "unknown event": ("waits: {sent: 2}", "waits: {snt: 2}", "{snt", "perhaps sent"),
+    "unknown queue": ("queue: aic1", "queue: aic7", "aic7", "unknown queue 'aic7'"),
+    "tile out of its tensor": ("[[1, 2]]", "[[1, 3]]", "[[1, 3]]", "within 0 to 2"),
+    "unknown tensor": ("{received: 0}", "{recieved: 0}", "recieved", "perhaps received"),
+    "negative duration": ("duration: 10", "duration: -10", "-10", "the duration of task 'gemm'"),
+    "wrong version": ("taskflow: 1", "taskflow: 2", "taskflow: 2", "version 2"),
+    "duplicate name": ("second half", "first half", "first half", "a second task 'first half'"),
+    "unknown key": ("duration: 10", "durations: 10", "durations", "perhaps duration"),
+    "key twice": ("duration: 10", "queue: aic1", "queue: aic1", "a second 'queue'"),
+    "threshold of none": ("{sent: 2}", "{sent: 0}", "{sent: 0}", "1 to"),
+    "no number": ("{sent: 2}", "{sent: two}", "two}", "a whole number"),
+    "rank": ("aic1: {rank: 1", "aic1: {rank: 2", "aic1: {", "0 to 1"),
+    "alias": ("tokens: {rank: 0, tiles: 2, input: true}", "tokens: &a {x: *a}", "&a", "alias"),
+    "malformed": ("ranks: 2", "ranks: 2: 3", "ranks:", "is no YAML"),
     "flag of 16": (
         "sent: {rank: 1, id: 0}",
         "sent: {kind: cross_core, rank: 1, id: 16}",
-        11,
+        "id: 16",
         "would take 0",
     ),
     "reserved": (
         "sent: {rank: 1, id: 0}",
         "sent: {kind: cross_core, rank: 1, id: 11}",
-        11,
+        "id: 11",
         "reserved",
     ),
 }
@@ -68,10 +69,12 @@ def line_of(text: str, part: str) -> int:
 @pytest.mark.parametrize("name", BAD)
 def test_bad_input_is_one_line_with_its_place(tmp_path: Path, name: str) -> None:
     """What is wrong with a file is said with the file and the line where it stands."""
-    old, new, line, words = BAD[name]
+    old, new, blamed, words = BAD[name]
     assert old in GOOD
     file = tmp_path / "schedule.yaml"
-    file.write_text(GOOD.replace(old, new))
+    text = GOOD.replace(old, new)
+    line = line_of(text, blamed)
+    file.write_text(text)
     with pytest.raises(UserError) as caught:
         read_schedule(str(file))
     assert str(caught.value).startswith(f"{file}:{line}: "), str(caught.value)
@@ -137,7 +140,8 @@ def test_command_proves_and_refutes(tmp_path: Path) -> None:
         str(file), "--svg", str(tmp_path / "s.svg"), "--perfetto", str(tmp_path / "p.json")
     )
     assert done.returncode == 1
-    assert f"second half ({file}:19)" in " ".join(done.stdout.split())
+    line = line_of(GOOD, "second half")
+    assert f"second half ({file}:{line})" in " ".join(done.stdout.split())
     assert "marker-end" in (tmp_path / "s.svg").read_text()
     phases = {e["ph"] for e in json.loads((tmp_path / "p.json").read_text())["traceEvents"]}
     assert {"X", "M", "s", "f"} <= phases

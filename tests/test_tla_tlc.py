@@ -120,7 +120,7 @@ COMPARED = [
         settings,
         omitted,
         id=f"{module} {omitted or settings or 'sound'}",
-        marks=pytest.mark.long if number > 1 else (),
+        marks=pytest.mark.long if number else (),
     )
     for module, variants in {
         "SentinelPolling": [

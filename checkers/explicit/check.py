@@ -207,8 +207,10 @@ def _why_undecided(coverage: Coverage) -> str:
         return "a put met the in-flight bound: raise it with --fabric NAME,in_flight=N"
     if coverage.stopped == "interrupted":
         return "interrupted"
-    if coverage.stopped:
+    if coverage.stopped.startswith("--"):
         return f"the search stopped at {coverage.stopped}: raise it"
+    if coverage.stopped:
+        return coverage.stopped
     if coverage.findings and (coverage.left or not coverage.complete):
         return "the search stopped at the first failure"
     return "" if coverage.complete else "a hang that was not asked for hides the rest"

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from syncproof.models.automaton import TooLong
 from syncproof.models.narrate import describe
 from syncproof.models.system import Access, Failure, Overfull, State, Step, System, Transition
 from syncproof.models.values import token_text
@@ -160,11 +161,14 @@ class _Search:
         except Overfull:
             found.stopped = "in_flight"
             return True
+        except TooLong as reason:
+            found.stopped = str(reason)
+            return True
         if "race-free" in self.asked:
             self._races(state, enabled)
         if not any(each.fair for each in enabled) and self._ended(state):
             return True
-        for each in self.choose(state, enabled) if self.choose else enabled:
+        for each in self._chosen(state, enabled):
             found.transitions += 1
             self.meter.transitions += 1
             if self.arrive(each, state):
@@ -180,6 +184,15 @@ class _Search:
             if each.fair:
                 found.backward.setdefault(each.state, []).append(state)
         return False
+
+    def _chosen(self, state: State, enabled: list[Transition]) -> list[Transition]:
+        """The steps to explore; all, where looking for fewer leads a role on and on."""
+        if self.choose is None:
+            return enabled
+        try:
+            return self.choose(state, enabled)
+        except TooLong:
+            return enabled
 
     def _absorbed(self, transition: Transition) -> bool:
         """Whether the run is over because what it did is wrong."""

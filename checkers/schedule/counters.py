@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from syncproof.checkers.schedule.clocks import Clocks
 from syncproof.checkers.schedule.collected import Collected
@@ -109,7 +109,8 @@ class Counters:
         nodes = [trigger] if wait is None else [trigger, wait]
         self.collected.add(
             PENDING,
-            f"event {event.name} at {receiver.waiter}: {{0}} can trigger it when {limit} ({before})",
+            f"event {event.name} at {receiver.waiter}: {{0}} can trigger it when "
+            f"{limit} ({before})",
             *nodes,
             edges=() if wait is None else ((wait, trigger),),
         )
@@ -147,7 +148,7 @@ class Counters:
             for which, receiver in enumerate(receivers)
             for number, node in enumerate(receiver.waits)
         )
-        for (_, _, last, one), (_, number, first, two) in zip(waits, waits[1:], strict=False):
+        for (_, _, last, one), (_, number, _, two) in pairwise(waits):
             if one == two:
                 continue
             for group in receivers[two].groups:

@@ -61,7 +61,7 @@ def _check_late(
     landing: list[int],
     zero: int,
 ) -> None:
-    """Each trigger of a launch has landed before the zeroing: by a quiet, or because it was seen."""
+    """Each trigger of a launch has landed before the zeroing: by a quiet, or as it was seen."""
     total = group.total
     seen = max((t for node, t in observers if clocks.precedes(node, zero)), default=0)
     for trigger, amount in zip(group.nodes, group.amounts, strict=True):

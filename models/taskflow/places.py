@@ -91,7 +91,7 @@ class JsonPlaces:
         seen: set[str | int] = set()
         value = at
         try:
-            for key, place, value in self._walk(at):
+            for key, place, value in self._walk(at):  # noqa: B007
                 if key in seen:
                     return place
                 seen.add(key)

@@ -190,7 +190,12 @@ def cost_rows(cost: Cost, schedule: Schedule, found: Checking) -> list[tuple[str
     )
     for operator in sorted(sending(schedule)):
         peak = max(contention(found.program, found.execution, [operator]).values())
-        rows.append(("contention", f"{operator}: {many(peak, 'rank')} at most send to one at once"))
+        rows.append(
+            (
+                "contention",
+                f"{operator or 'transfers'}: {many(peak, 'rank')} at most send to one at once",
+            )
+        )
     return rows
 
 
@@ -238,6 +243,8 @@ def asked_of(options: dict[str, Any]) -> Asked:
     names = ("ranks", "experts", "tiles", "columns", "aic", "aiv", "links", "routing", "reorder")
     layer = {name: options.pop(name) for name in names}
     layer["experts"] = layer["experts"] or 2 * layer["ranks"]
-    layer["links"] = layer["links"] or max(1, layer["aiv"] // 3)
+    # As many as keep step: all transfers of a rank go to one other rank at a time.
+    to_one_rank = max(1, layer["experts"] // max(1, layer["ranks"])) * layer["tiles"]
+    layer["links"] = layer["links"] or max(1, min(layer["aiv"] // 3, to_one_rank))
     costs = Costs(*(options.pop(f"{name}_cost") for name in ("wait", "trigger", "barrier")))
     return Asked(layer=Layer(**layer), costs=costs, **options)
