@@ -65,7 +65,8 @@ class Node:
     """A suspended role (``run``), one that returned (``done``) or went wrong (``error``).
 
     ``before`` is the node that it was first reached from, when ``fed`` was the value read, and
-    ``length`` how many operations lie behind it. ``sweep_first`` is where the sweep that it is in began, None in its first node and outside.
+    ``length`` how many operations lie behind it. ``sweep_first`` is where the sweep that it is in
+    began, None in its first node and outside.
     """
 
     number: int

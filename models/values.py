@@ -155,6 +155,8 @@ def typed(value: Any) -> Hashable:
     """A key that is equal for two values only if type and content are equal."""
     if isinstance(value, tuple):
         return (type(value), tuple(typed(item) for item in value))
+    if isinstance(value, Torn):
+        return (Torn, typed(value.pieces))
     if isinstance(value, float):
         return (float, value.hex())
     return (type(value), value)
