@@ -247,11 +247,17 @@ def init(file: str) -> int:
 @click.option("--aiv", default=48, show_default=True, help="Vector cores of a rank.")
 @click.option("--links", default=0, help="AIVs that make transfers.  [default: a third at most]")
 @click.option(
-    "--direction", default="both", type=click.Choice(["forward", "backward", "both"]),
+    "--direction",
+    default="both",
+    type=click.Choice(["forward", "backward", "both"]),
     help="Which pass.  [default: both]",
 )
-@click.option("--routing", default="balanced", type=click.Choice(["balanced", "skewed"]),
-              help="How tokens spread; skewed leaves an expert without any.")
+@click.option(
+    "--routing",
+    default="balanced",
+    type=click.Choice(["balanced", "skewed"]),
+    help="How tokens spread; skewed leaves an expert without any.",
+)
 @click.option("--reorder/--no-reorder", default=True, help="Rank-aware order of transfers.")
 @click.option("--launches", default=1, show_default=True, help="Launches in a row.")
 @click.option("--wait-cost", default=0.0, help="Microseconds that a wait costs.")
