@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import CoroutineType
 from typing import Any
 
-from syncproof.models.automaton import Automaton, Ledger, Process
+from syncproof.models.automaton import Automaton
 from syncproof.models.bounds import Bounds
 from syncproof.models.core import Core
 from syncproof.models.errors import UserError
@@ -16,6 +16,7 @@ from syncproof.models.fabric import Profile
 from syncproof.models.identity import Identity
 from syncproof.models.lowering import Lowering
 from syncproof.models.memory import Layout, Region
+from syncproof.models.nodes import Ledger, Process
 from syncproof.models.operations import Operation, Statement
 from syncproof.models.protocol import Protocol, Setting
 from syncproof.models.system import Features, System

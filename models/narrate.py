@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from syncproof.models.automaton import Node
 from syncproof.models.lowering import Action, ActionKind
+from syncproof.models.nodes import Node
 from syncproof.models.operations import Kind, Operation
 from syncproof.models.system import State, Step, System, Transition
 from syncproof.models.values import together, token_text

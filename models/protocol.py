@@ -9,7 +9,7 @@ from typing import Any, TypeVar, overload
 
 from syncproof.models.bounds import Bounds
 from syncproof.models.errors import UserError
-from syncproof.models.memory import IndexWord, Ghost, Pool, Region
+from syncproof.models.memory import Ghost, IndexWord, Pool, Region
 
 Setting = bool | int | str
 P = TypeVar("P", bound="Protocol")

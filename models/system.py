@@ -12,9 +12,10 @@ from functools import partial
 from typing import NamedTuple
 
 from syncproof.models import outbox as boxes
-from syncproof.models.automaton import Automaton, Edge, Ledger, Node
+from syncproof.models.automaton import Automaton
 from syncproof.models.lowering import Action, ActionKind
 from syncproof.models.memory import Cell
+from syncproof.models.nodes import Edge, Ledger, Node
 from syncproof.models.operations import (
     Consumed,
     Failed,

@@ -11,10 +11,11 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, fields, replace
 from types import FunctionType
 
-from syncproof.models.automaton import Automaton, Edge, Ledger, Node, Place, Process
+from syncproof.models.automaton import Automaton
 from syncproof.models.fabric import Profile
 from syncproof.models.lowering import Action
 from syncproof.models.memory import Cell
+from syncproof.models.nodes import Edge, Ledger, Node, Place, Process
 from syncproof.models.operations import Operation, Statement
 from syncproof.models.system import Features, System
 from syncproof.models.values import Values, typed

@@ -72,7 +72,7 @@ def judged(name: str) -> Any:
     return pytest.param(name, marks=() if name in QUICK else pytest.mark.long)
 
 
-@pytest.mark.outside
+@pytest.mark.outside("java", "tlc")
 @pytest.mark.parametrize("name", [judged(name) for name in OBLIGATIONS])
 def test_obligation(name: str, tools: Tools) -> None:
     """TLC and `reference` both give the expected verdict, in the same number of steps.
@@ -151,7 +151,7 @@ def omitting(instance: Instance, step: str) -> Instance:
     )
 
 
-@pytest.mark.outside
+@pytest.mark.outside("java", "tlc")
 @pytest.mark.parametrize(("module", "settings", "omitted"), COMPARED)
 def test_observable_states_are_equal(
     module: str, settings: dict[str, Any], omitted: str, tools: Tools
@@ -170,7 +170,7 @@ def test_observable_states_are_equal(
     assert found.ours.observable > 5
 
 
-@pytest.mark.outside
+@pytest.mark.outside("java", "tlc")
 @pytest.mark.long
 @pytest.mark.parametrize("module", KINDS)
 def test_observable_states_with_counts(module: str, tools: Tools) -> None:
@@ -182,7 +182,7 @@ def test_observable_states_with_counts(module: str, tools: Tools) -> None:
         assert found.is_equal, (omitted_steps(each), found)
 
 
-@pytest.mark.outside
+@pytest.mark.outside("java", "tlc")
 @pytest.mark.long
 @pytest.mark.parametrize("module", KINDS)
 def test_every_mutant_has_one_verdict(module: str, tools: Tools) -> None:
@@ -203,7 +203,7 @@ def test_every_mutant_has_one_verdict(module: str, tools: Tools) -> None:
         assert replay(theirs.trace, changed).reproduced, mutant.name
 
 
-@pytest.mark.outside
+@pytest.mark.outside("java", "tlc")
 def test_a_difference_is_shown_by_its_shortest_run(
     monkeypatch: pytest.MonkeyPatch, tools: Tools
 ) -> None:
@@ -216,7 +216,7 @@ def test_a_difference_is_shown_by_its_shortest_run(
     assert len(found.theirs.shortest) == 2
 
 
-@pytest.mark.outside
+@pytest.mark.outside("java", "tlc")
 def test_apalache_counterexample_is_a_trace_of_ours(tmp_path: Path, tools: Tools) -> None:
     """A program that answers as Apalache does, with TLC's run in ITF, gives the same trace."""
     it = OBLIGATIONS["sw-no-flag"]
@@ -243,7 +243,7 @@ def test_apalache_counterexample_is_a_trace_of_ours(tmp_path: Path, tools: Tools
     assert by_apalache.trace.steps == theirs.trace.steps
 
 
-@pytest.mark.outside
+@pytest.mark.outside("java", "tlc")
 def test_a_run_that_our_model_lacks_is_an_error_of_ours(tools: Tools) -> None:
     """A counterexample that the model cannot follow is reported as broken, never as a verdict."""
     it = OBLIGATIONS["sw-no-quiet"]
@@ -256,7 +256,7 @@ def test_a_run_that_our_model_lacks_is_an_error_of_ours(tools: Tools) -> None:
     assert verdict_of(sound, question, "tla", found).answer is Answer.BROKEN
 
 
-@pytest.mark.outside
+@pytest.mark.outside("java", "tlc")
 def test_a_race_is_judged_where_nothing_else_is_wrong(tools: Tools) -> None:
     """A wrong token goes before the race that TLC meets one step sooner, as in our engines."""
     instance = made("StopAndWait", quiet=False, **SPARSE)
@@ -273,7 +273,7 @@ def test_a_race_is_judged_where_nothing_else_is_wrong(tools: Tools) -> None:
 # Bad input to TLC
 
 
-@pytest.mark.outside
+@pytest.mark.outside("java", "tlc")
 def test_broken_jar(tmp_path: Path, tools: Tools) -> None:
     """A jar that is none is named, with Java's own words."""
     jar = tmp_path / "tla2tools.jar"
@@ -283,7 +283,7 @@ def test_broken_jar(tmp_path: Path, tools: Tools) -> None:
     assert str(jar) in str(caught.value) and "tlc2.TLC" in caught.value.what
 
 
-@pytest.mark.outside
+@pytest.mark.outside("java", "tlc")
 def test_module_that_does_not_parse(tools: Tools) -> None:
     """TLC's own words about a parse error are kept, with the file and what to do; no crash."""
     model = replace(model_of(made("StopAndWait")), text="---- MODULE Run ----\nX == {\n====\n")
@@ -292,7 +292,7 @@ def test_module_that_does_not_parse(tools: Tools) -> None:
     assert "mend Run.tla" in str(caught.value) and "Parse Error" in caught.value.what
 
 
-@pytest.mark.outside
+@pytest.mark.outside("java", "tlc")
 def test_constant_without_a_value(tools: Tools) -> None:
     """A constant that the cfg leaves out is named, in TLC's own words."""
     model = model_of(made("StopAndWait"))
@@ -301,7 +301,7 @@ def test_constant_without_a_value(tools: Tools) -> None:
         tlc.check(replace(model, constants=fewer), tools, folder, Limits())
 
 
-@pytest.mark.outside
+@pytest.mark.outside("java", "tlc")
 def test_no_time_is_undecided(capsys: pytest.CaptureFixture[str], tools: Tools) -> None:
     """A budget that TLC cannot keep is exit 3, and names the flag to raise."""
     assert run(["sw", "--rounds", "2", "--engine", "tla", "--budget-seconds", "0.2"]) == 3
@@ -311,7 +311,7 @@ def test_no_time_is_undecided(capsys: pytest.CaptureFixture[str], tools: Tools) 
 # The command line
 
 
-@pytest.mark.outside
+@pytest.mark.outside("java", "tlc")
 def test_engine_tla_from_the_command_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], tools: Tools
 ) -> None:
@@ -325,7 +325,7 @@ def test_engine_tla_from_the_command_line(
     assert "reproduced" in capsys.readouterr().out
 
 
-@pytest.mark.outside
+@pytest.mark.outside("java", "tlc")
 def test_compare_shows_both_runs(capsys: pytest.CaptureFixture[str], tools: Tools) -> None:
     """``compare`` shows the two counterexamples of a mutant side by side, equally long."""
     asked = ["sw", "--rounds", "1", "--routing", "balanced", "--set", "counts=no"]
@@ -338,7 +338,7 @@ def test_compare_shows_both_runs(capsys: pytest.CaptureFixture[str], tools: Tool
     assert all(row.count("=") == 1 for row in steps)
 
 
-@pytest.mark.outside
+@pytest.mark.outside("java", "tlc")
 def test_protocol_without_a_module(capsys: pytest.CaptureFixture[str], tools: Tools) -> None:
     """A protocol that no module states is named, with the modules that there are."""
     assert run(["barrier", "--engine", "tla"]) == 2

@@ -16,12 +16,12 @@ import numpy
 
 from syncproof.checkers.certificate.knowledge import Known, Landing, learn
 from syncproof.checkers.explicit.search import Budget, Meter
-from syncproof.models.automaton import LONGEST_HISTORY, same
 from syncproof.models.errors import UserError
 from syncproof.models.fabric import Profile
 from syncproof.models.identity import discard
 from syncproof.models.instance import Parts
 from syncproof.models.lowering import Action, ActionKind
+from syncproof.models.nodes import LONGEST_HISTORY, same
 from syncproof.models.operations import (
     Consumed,
     Failed,

@@ -18,8 +18,8 @@ from syncproof.checkers.explicit.outlook import (
     ghosts_of,
     synchronizes,
 )
-from syncproof.models.automaton import Edge, Node
 from syncproof.models.lowering import Action, ActionKind
+from syncproof.models.nodes import Edge, Node
 from syncproof.models.outbox import SET, Write
 from syncproof.models.system import State, Transition
 

@@ -8,15 +8,14 @@ records what it touches; `conflicts` compares that with the members of the set.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from enum import IntEnum
 from itertools import product
 from math import prod
 from typing import NamedTuple
 
 from syncproof.models import outbox as boxes
-from syncproof.models.automaton import Edge, Node
 from syncproof.models.lowering import Action, ActionKind
+from syncproof.models.nodes import Edge, Node
 from syncproof.models.operations import Consumed, Failed, GhostCheck, GhostUpdate, Statement
 from syncproof.models.outbox import ADD, Packet, Write
 from syncproof.models.system import State, System

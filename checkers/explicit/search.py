@@ -12,8 +12,8 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from syncproof.models.automaton import TooLong
 from syncproof.models.narrate import describe
+from syncproof.models.nodes import TooLong
 from syncproof.models.system import Access, Failure, Overfull, State, Step, System, Transition
 from syncproof.models.values import token_text
 

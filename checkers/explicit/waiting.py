@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from syncproof.checkers.explicit.search import Finding
-from syncproof.models.automaton import Node
 from syncproof.models.lowering import Action, ActionKind
 from syncproof.models.narrate import line_of
+from syncproof.models.nodes import Node
 from syncproof.models.system import State, System, Transition
 from syncproof.models.verdict import Waiting
 
