@@ -19,7 +19,8 @@ from syncproof.models.memory import Layout, Region
 from syncproof.models.nodes import Ledger, Process
 from syncproof.models.operations import Operation, Statement
 from syncproof.models.protocol import Protocol, Setting
-from syncproof.models.system import Features, System
+from syncproof.models.system import System
+from syncproof.models.transitions import Features
 from syncproof.models.values import AnyOf, Values
 from syncproof.models.verdict import Question
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from syncproof.models.lowering import Action, ActionKind
 from syncproof.models.nodes import Node
 from syncproof.models.operations import Kind, Operation
-from syncproof.models.system import State, Step, System, Transition
+from syncproof.models.system import System
+from syncproof.models.transitions import State, Step, Transition
 from syncproof.models.values import together, token_text
 from syncproof.models.verdict import Change, Line, TraceStep
 

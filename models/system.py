@@ -6,162 +6,38 @@ process and, where the protocol or the fabric needs them, caches, views and ghos
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
 
 from syncproof.models import outbox as boxes
 from syncproof.models.automaton import Automaton
+from syncproof.models.caches import Caches
 from syncproof.models.lowering import Action, ActionKind
 from syncproof.models.memory import Cell
 from syncproof.models.nodes import Edge, Ledger, Node
-from syncproof.models.operations import (
-    Consumed,
-    Failed,
-    GhostCheck,
-    GhostUpdate,
-    Reached,
-    Statement,
+from syncproof.models.outbox import ADD, Outbox
+from syncproof.models.saying import Ghosts
+from syncproof.models.transitions import (
+    Access,
+    Delivery,
+    Failure,
+    Features,
+    Interned,
+    Move,
+    Outline,
+    Overfull,
+    State,
+    Step,
+    Transition,
 )
-from syncproof.models.outbox import ADD, Outbox, Packet
 from syncproof.models.values import Values
-
-State = tuple[int, ...]
-
-PROPERTIES = ("deadlock-free", "happens-before", "exactly-once", "race-free", "quiescent", "checks")
-"""The default properties; ``checks`` are the role's own ``core.check`` and ghost conditions."""
-
-
-class Step(NamedTuple):
-    """One transition: ``process`` takes ``action``, or the fabric acts on its outbox or cache.
-
-    ``kind`` is "process", "land", "read source", "propagate", "write back" or "evict"; ``what``
-    is the action, the cells or the line that it is about; ``variant`` tells apart steps that are
-    otherwise alike, such as a load that may be served with any of several old values.
-    """
-
-    kind: str
-    process: int
-    what: tuple[int, ...]
-    variant: int = 0
-
-
-class Failure(NamedTuple):
-    """A property that a step broke, and how."""
-
-    property: str
-    message: str
-    process: int
-    expected: str = ""
-
-
-class Transition:
-    """A step from some state, what it leads to and what it says.
-
-    ``fair`` is False for what a machine may do but need not ever do. ``state`` may be given as a
-    function: of the many landings that are enabled most searches follow only one.
-    """
-
-    __slots__ = ("_state", "failures", "fair", "reached", "step")
-
-    def __init__(
-        self,
-        step: Step,
-        state: State | Callable[[], State],
-        failures: tuple[Failure, ...] = (),
-        reached: tuple[str, ...] = (),
-        fair: bool = True,
-    ) -> None:
-        self.step, self._state = step, state
-        self.failures, self.reached, self.fair = failures, reached, fair
-
-    @property
-    def state(self) -> State:
-        """The state behind the step."""
-        if callable(self._state):
-            self._state = self._state()
-        return self._state
-
-    def numbered(self, variant: int) -> Transition:
-        """The same transition with a number that tells its step from like ones."""
-        step = self.step._replace(variant=variant)
-        return Transition(step, self._state, self.failures, self.reached, self.fair)
-
-
-class Overfull(Exception):
-    """A put met the in-flight bound: the run goes on beyond what is explored."""
-
-
-class Delivery(NamedTuple):
-    """What the fabric may do next with a put: ``after`` is the number of the outbox behind it.
-
-    The source of a copy is read first: then ``after`` is -1, as it depends on what is read.
-    """
-
-    step: Step
-    position: int
-    packet: Packet
-    after: int
-
+from syncproof.models.views import Views
 
 LOCAL = frozenset(
     (ActionKind.READ, ActionKind.UPDATE, ActionKind.ISSUE, ActionKind.QUIET, ActionKind.FENCE)
 )
 """Actions that depend on the process, what it reads and its outbox, and change nothing else."""
-
-
-class Outline(NamedTuple):
-    """Of a node: the cells that it polls, the places of the state that its steps depend on, and
-    whether these, the node and the outbox are all."""
-
-    polls: frozenset[int]
-    looks: tuple[int, ...]
-    local: bool
-
-
-class Move(NamedTuple):
-    """A step of one process as a change of some places of the state."""
-
-    step: Step
-    changes: tuple[tuple[int, int], ...]
-    failures: tuple[Failure, ...]
-    reached: tuple[str, ...]
-
-
-class Access(NamedTuple):
-    """What a step does to a cell, for race-free."""
-
-    cell: int
-    writes: bool
-    synchronizing: bool
-    is_put: bool
-
-
-class Interned:
-    """Numbers for hashable things; 0 is the empty one."""
-
-    def __init__(self, empty: Hashable) -> None:
-        self.known: list[Hashable] = [empty]
-        self._number: dict[Hashable, int] = {empty: 0}
-
-    def number(self, thing: Hashable) -> int:
-        found = self._number.get(thing)
-        if found is None:
-            found = self._number[thing] = len(self.known)
-            self.known.append(thing)
-        return found
-
-
-@dataclass(frozen=True)
-class Features:
-    """Which parts of a state exist at all."""
-
-    twins: bool = False
-    locks: bool = False
-    caches: bool = False
-    views: bool = False
-    ghosts: bool = False
 
 
 def _changes(before: State, after: State) -> tuple[tuple[int, int], ...]:
@@ -195,20 +71,19 @@ class System:
         self.first_outbox = self.first_cell + total
         boxes_count = self.processes + features.twins
         self.first_cache = self.first_outbox + boxes_count
-        self.first_view = self.first_cache + self.processes * features.caches
-        self.ghost_at = self.first_view + self.processes * features.views
-        self.width = self.ghost_at + features.ghosts
+        first_view = self.first_cache + self.processes * features.caches
+        ghost_at = first_view + self.processes * features.views
+        self.width = ghost_at + features.ghosts
         self.outboxes = Interned(())
-        self.caches, self.views, self.ghosts = Interned(()), Interned(()), Interned(())
+        self.caches = Caches(lines, self.first_cell, self.first_cache)
+        self.views = Views(self.cells, self.first_cell, first_view)
+        self.ghosts = Ghosts(ghost_initial or {}, ghost_at)
         self.polled: set[int] = set()
         profile = self.automata[0].profile
         self._twin_profile = replace(
             profile, ordering="none", same_address_order=True, hops={}
         )
         self._ambiguous = features.views or not profile.same_address_order
-        self._lines = tuple(lines)
-        self._line_of = {cell: i for i, line in enumerate(lines) for cell in line}
-        self._ghost_initial = ghost_initial or {}
         self._start = [
             values.number(cell.initial) for cell in cells
         ] if initial_cells is None else list(initial_cells)
@@ -221,18 +96,6 @@ class System:
         self._entangled = (
             features.twins or features.views or features.caches or features.ghosts
         )
-        self._atoms: dict[tuple[int, int], list[int]] = {}
-        self._atom_of: list[tuple[int, int]] = []
-        self._index_atoms()
-
-    def _index_atoms(self) -> None:
-        first = 0
-        for number, cell in enumerate(self.cells):
-            if cell.slot != self.cells[first].slot:
-                first = number
-            key = (first, cell.atom)
-            self._atoms.setdefault(key, []).append(number)
-            self._atom_of.append(key)
 
     # States
 
@@ -253,7 +116,7 @@ class System:
         reached: list[str] = []
         work = list(state)
         for process, each in enumerate(self.automata):
-            self._say(work, process, each.first_statements, failures, reached)
+            self.ghosts.hear(work, process, each.first_statements, failures, reached)
         return Transition(Step("process", -1, ()), tuple(work), tuple(failures), tuple(reached))
 
     def node(self, state: State, process: int) -> Node:
@@ -423,7 +286,7 @@ class System:
             self._write(work, cell, value)
         work[process] = edge.target.number
         if edge.statements:
-            self._say(work, process, edge.statements, failures, reached)
+            self.ghosts.hear(work, process, edge.statements, failures, reached)
         self._ended(work, process, edge.target, failures)
         step = Step("process", process, (number,))
         return Transition(step, tuple(work), tuple(failures), tuple(reached))
@@ -445,7 +308,7 @@ class System:
                 continue
             work = list(state)
             if view is not None:
-                work[self.first_view + process] = view
+                work[self.views.place(process)] = view
             yield self._along(work, process, number, edge)
 
     def _update(
@@ -497,7 +360,7 @@ class System:
         for member, edge in edges:
             work[member] = edge.target.number
             self._order_loads(work, member)
-            self._say(work, member, edge.statements, failures, reached)
+            self.ghosts.hear(work, member, edge.statements, failures, reached)
             self._ended(work, member, edge.target, failures)
         step = Step("process", process, (0,))
         return [Transition(step, tuple(work), tuple(failures), tuple(reached))]
@@ -592,167 +455,64 @@ class System:
             yield tuple(self._seen(state, rank, cell) for cell in cells), None
             return
         current = tuple(state[base + cell] for cell in cells)
-        yield current, self._view_after(state, process, cells, None)
-        if self.features.views:
-            for atom, index, old in self._old_values(state, process, cells):
-                merged = dict(zip(cells, current, strict=True)) | old
-                view = self._view_after(state, process, cells, (atom, index))
-                yield tuple(merged[cell] for cell in cells), view
+        if not self.features.views:
+            yield current, None
+            return
+        yield current, self.views.after(state, process, cells)
+        for old, view in self.views.older(state, process, cells):
+            merged = dict(zip(cells, current, strict=True)) | old
+            yield tuple(merged[cell] for cell in cells), view
 
     def _seen(self, state: State, rank: int, cell: int) -> int:
         """What a rank sees in a cell: under quiet=target only its owner sees it at once."""
         here = not self.features.twins or self.cells[cell].slot.rank == rank
         return self.value(state, cell if here else self.first_twin + cell)
 
-    def _view(self, state: Sequence[int], process: int) -> dict[tuple[int, int], tuple[tuple[int, ...], ...]]:
-        found: tuple[tuple[tuple[int, int], tuple[tuple[int, ...], ...]], ...] = (
-            self.views.known[state[self.first_view + process]]  # type: ignore[assignment]
-        )
-        return dict(found)
-
-    def _old_values(
-        self, state: State, process: int, cells: tuple[int, ...]
-    ) -> Iterator[tuple[tuple[int, int], int, dict[int, int]]]:
-        view = self._view(state, process)
-        for atom in dict.fromkeys(self._atom_of[cell] for cell in cells):
-            for index, values in enumerate(view.get(atom, ())):
-                old = dict(zip(self._atoms[atom], values, strict=True))
-                yield atom, index, {cell: value for cell, value in old.items() if cell in cells}
-
-    def _view_after(
-        self, state: State, process: int, cells: tuple[int, ...], used: tuple[tuple[int, int], int] | None
-    ) -> int | None:
-        """After reading an atom, nothing older of that atom can be read any more."""
-        if not self.features.views:
-            return None
-        view = self._view(state, process)
-        for atom in {self._atom_of[cell] for cell in cells}:
-            if used is not None and atom == used[0]:
-                view[atom] = view[atom][used[1] :]
-            else:
-                view.pop(atom, None)
-        return self.views.number(tuple(sorted(view.items())))
-
     def _remember(self, work: list[int], written: Sequence[int]) -> None:
         """Keep what is overwritten for loads that may still be served with it."""
+        cells = [cell for cell in written if cell < len(self.cells)]
         for process in range(self.processes):
-            if self.automata[process].nodes[work[process]].state == "done":
-                continue
-            view = self._view(work, process)
-            for atom in dict.fromkeys(self._atom_of[c] for c in written if c < len(self.cells)):
-                old = tuple(work[self.first_cell + cell] for cell in self._atoms[atom])
-                kept = view.get(atom, ())
-                if not kept or kept[-1] != old:
-                    view[atom] = (*kept, old)
-            work[self.first_view + process] = self.views.number(tuple(sorted(view.items())))
+            if self.automata[process].nodes[work[process]].state != "done":
+                self.views.remember(work, process, cells)
 
     def _order_loads(self, work: list[int], process: int) -> None:
         if self.features.views:
-            work[self.first_view + process] = 0
+            work[self.views.place(process)] = 0
 
     # Caches
-
-    def _lines_of(self, state: Sequence[int], process: int) -> dict[int, tuple[tuple[int, ...], bool]]:
-        known: tuple[tuple[int, tuple[tuple[int, ...], bool]], ...] = (
-            self.caches.known[state[self.first_cache + process]]  # type: ignore[assignment]
-        )
-        return dict(known)
-
-    def _put_lines(self, work: list[int], process: int, lines: dict[int, tuple[tuple[int, ...], bool]]) -> None:
-        work[self.first_cache + process] = self.caches.number(tuple(sorted(lines.items())))
 
     def _cached(
         self, state: State, process: int, node: Node, number: int, action: Action
     ) -> Iterator[Transition]:
-        lines = self._lines_of(state, process)
-        work = list(state)
-        touched = dict.fromkeys(self._line_of[cell] for cell in action.cells)
+        caches = self.caches
+        held, work = caches.of(state, process), list(state)
         if action.kind is ActionKind.CLEAN:
-            for line in touched:
-                self._drop(work, lines, line)
-            self._put_lines(work, process, lines)
+            for line in caches.touched(action.cells):
+                caches.drop(work, held, line, self._write_all)
+            caches.put(work, process, held)
             yield self._moved(work, process, node, number, ())
             return
-        for line in touched:
-            if line not in lines:
-                lines[line] = (tuple(self.value(state, c) for c in self._lines[line]), False)
+        caches.fetch(state, held, action.cells)
         if action.kind is ActionKind.WRITE_CACHED:
-            for cell, value, _ in action.writes:
-                line = self._line_of[cell]
-                held = list(lines[line][0])
-                held[self._lines[line].index(cell)] = value
-                lines[line] = (tuple(held), True)
-            self._put_lines(work, process, lines)
+            caches.write(held, action.writes)
+            caches.put(work, process, held)
             yield self._moved(work, process, node, number, ())
             return
-        values = tuple(
-            lines[self._line_of[c]][0][self._lines[self._line_of[c]].index(c)] for c in action.cells
-        )
-        self._put_lines(work, process, lines)
-        edge = self.automata[process].edge(node, number, values)
+        caches.put(work, process, held)
+        edge = self.automata[process].edge(node, number, caches.read(held, action.cells))
         if edge is not None:
             yield self._along(work, process, number, edge)
         elif tuple(work) != state:
             yield Transition(Step("fetch", process, action.cells), tuple(work))
 
-    def _drop(
-        self, work: list[int], lines: dict[int, tuple[tuple[int, ...], bool]], line: int
-    ) -> None:
-        held = lines.pop(line, None)
-        if held is not None and held[1]:
-            self._write_all(
-                work,
-                [(c, v, boxes.SET) for c, v in zip(self._lines[line], held[0], strict=True)],
-            )
-
     def _cache_steps(self, state: State, process: int) -> Iterator[Transition]:
         """A line may be evicted at any time, and is written back whole if it is dirty."""
-        for line, (_, dirty) in self._lines_of(state, process).items():
-            lines = self._lines_of(state, process)
-            work = list(state)
-            self._drop(work, lines, line)
-            self._put_lines(work, process, lines)
-            step = Step("write back" if dirty else "evict", process, self._lines[line])
+        for line, (_, dirty) in self.caches.of(state, process).items():
+            held, work = self.caches.of(state, process), list(state)
+            self.caches.drop(work, held, line, self._write_all)
+            self.caches.put(work, process, held)
+            step = Step("write back" if dirty else "evict", process, self.caches.lines[line])
             yield Transition(step, tuple(work), fair=False)
-
-    # Statements
-
-    def _say(
-        self,
-        work: list[int],
-        process: int,
-        statements: tuple[Statement, ...],
-        failures: list[Failure],
-        reached: list[str],
-    ) -> None:
-        for each in statements:
-            if isinstance(each, Consumed) and each.failure:
-                failures.append(
-                    Failure("happens-before", each.failure, process, each.expected)
-                )
-            elif isinstance(each, Failed):
-                failures.append(Failure("checks", each.message, process))
-            elif isinstance(each, Reached):
-                reached.append(each.name)
-            elif isinstance(each, GhostUpdate):
-                old = self._ghost(work, each.ghost, each.key)
-                self._set_ghost(work, each.ghost, each.key, each.function(old, *each.arguments))
-            elif isinstance(each, GhostCheck) and not each.predicate(
-                self._ghost(work, each.ghost, each.key), *each.arguments
-            ):
-                failures.append(Failure("checks", each.message, process))
-
-    def _ghost(self, work: Sequence[int], name: str, key: Hashable) -> Hashable:
-        held: frozenset[tuple[tuple[str, Hashable], Hashable]] = self.ghosts.known[  # type: ignore[assignment]
-            work[self.ghost_at]
-        ] or frozenset()
-        return dict(held).get((name, key), self._ghost_initial.get(name, 0))
-
-    def _set_ghost(self, work: list[int], name: str, key: Hashable, value: Hashable) -> None:
-        held = self.ghosts.known[work[self.ghost_at]] or frozenset()
-        assert isinstance(held, frozenset)
-        updated = {k: v for k, v in held if k != (name, key)} | {(name, key): value}
-        work[self.ghost_at] = self.ghosts.number(frozenset(updated.items()))
 
     # Races
 

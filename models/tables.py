@@ -17,7 +17,8 @@ from syncproof.models.lowering import Action
 from syncproof.models.memory import Cell
 from syncproof.models.nodes import Edge, Ledger, Node, Place, Process
 from syncproof.models.operations import Operation, Statement
-from syncproof.models.system import Features, System
+from syncproof.models.system import System
+from syncproof.models.transitions import Features
 from syncproof.models.values import Values, typed
 
 EdgeKey = tuple[int, tuple[int, ...]]
@@ -103,8 +104,8 @@ def freeze(system: System) -> Tables:
         tuple(system.ledger.contents),
         system.automata[0].profile,
         system.features,
-        system._lines,
-        dict(system._ghost_initial),
+        system.caches.lines,
+        dict(system.ghosts.initial),
     )
 
 

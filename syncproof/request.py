@@ -18,7 +18,7 @@ from syncproof.models.instance import Instance
 from syncproof.models.mutants import mutant_named
 from syncproof.models.profiles import load_profile, parsed_yaml
 from syncproof.models.protocol import Assumption, Parameter, Protocol, Setting
-from syncproof.models.system import PROPERTIES
+from syncproof.models.transitions import PROPERTIES
 from syncproof.models.verdict import Question
 from syncproof.registry import Subject, blaming
 

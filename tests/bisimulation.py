@@ -6,7 +6,8 @@ from collections import deque
 from collections.abc import Hashable
 
 from syncproof.checkers.explicit.search import judge_end
-from syncproof.models.system import State, System
+from syncproof.models.system import System
+from syncproof.models.transitions import State
 
 
 class Different(AssertionError):
@@ -44,9 +45,9 @@ def visible(system: System, state: State) -> Hashable:
     nodes = [system.node(state, process) for process in range(system.processes)]
     inner = (
         (system.outboxes, system.first_outbox, system.first_cache),
-        (system.caches, system.first_cache, system.first_view),
-        (system.views, system.first_view, system.ghost_at),
-        (system.ghosts, system.ghost_at, system.width),
+        (system.caches.known, system.first_cache, system.views.at),
+        (system.views.known, system.views.at, system.ghosts.at),
+        (system.ghosts.known, system.ghosts.at, system.width),
     )
     end = tuple(judge_end(system, state)) if system.all_done(state) else None
     return (

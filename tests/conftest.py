@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+
 def _has_package(name: str) -> bool:
     return importlib.util.find_spec(name) is not None
 

@@ -12,7 +12,8 @@ import random
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from types import CoroutineType
-from typing import Any, Protocol as Shape
+from typing import Any
+from typing import Protocol as Shape
 
 from syncproof.checkers.explicit.check import assignments
 from syncproof.models.bounds import Bounds
@@ -23,7 +24,7 @@ from syncproof.models.instance import Instance
 from syncproof.models.memory import Ghost, Region, Slot
 from syncproof.models.protocol import Protocol, role
 from syncproof.models.system import System
-from syncproof.models.values import SENTINEL, Block, Opaque, Part, Torn, any_of
+from syncproof.models.values import SENTINEL, Block, Part, Torn, any_of
 
 BUSY = 20
 """After so many instructions without an operation a program ends: nothing spins in Python."""

@@ -16,7 +16,8 @@ from syncproof.checkers.explicit.search import (
 )
 from syncproof.models import outbox as boxes
 from syncproof.models.errors import UserError
-from syncproof.models.system import PROPERTIES, Overfull, State, System, Transition
+from syncproof.models.system import System
+from syncproof.models.transitions import PROPERTIES, Overfull, State, Transition
 
 ASKED = frozenset(PROPERTIES)
 LARGEST = 3000

@@ -22,7 +22,7 @@ from syncproof.checkers.explicit.search import (
 from syncproof.models.core import Core
 from syncproof.models.instance import Instance
 from syncproof.models.protocol import role
-from syncproof.models.system import PROPERTIES
+from syncproof.models.transitions import PROPERTIES
 from syncproof.models.verdict import Answer, Verdict
 from tests.letters import draw, instance_of
 from tests.small import FlagAfterData, Meeting, OneRound, instance, with_settings

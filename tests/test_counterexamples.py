@@ -11,7 +11,8 @@ from syncproof.checkers.explicit.replay import replay, system_of
 from syncproof.models.fabric import Profile
 from syncproof.models.instance import Instance
 from syncproof.models.narrate import NotEnabled, follow
-from syncproof.models.system import Step, System
+from syncproof.models.system import System
+from syncproof.models.transitions import Step
 from syncproof.models.verdict import Trace, from_data, to_data
 from tests.small import FlagAfterData, OneRound, instance, verdict, with_settings
 

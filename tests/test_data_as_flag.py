@@ -22,7 +22,7 @@ from syncproof.models.core import Core
 from syncproof.models.instance import Instance
 from syncproof.models.profiles import load_profile
 from syncproof.models.protocol import Setting
-from syncproof.models.system import PROPERTIES
+from syncproof.models.transitions import PROPERTIES
 from syncproof.models.verdict import Answer, Verdict
 from syncproof.protocols.counts import DataAsFlag
 from syncproof.protocols.dc import DataForChecksum

@@ -7,8 +7,9 @@ import pytest
 from syncproof.checkers.explicit.persistent import PersistentSets
 from syncproof.checkers.explicit.search import Budget, Exploration, Meter, explore
 from syncproof.models.errors import UserError
-from syncproof.models.system import PROPERTIES, System
+from syncproof.models.system import System
 from syncproof.models.tables import TableSystem, Unmet, freeze
+from syncproof.models.transitions import PROPERTIES
 from tests.bisimulation import compare
 from tests.random_protocols import plan_of, systems_of
 from tests.small import FlagAfterData, OneRound, instance, with_settings

@@ -36,7 +36,7 @@ from syncproof.checkers.tla.values import Unreadable, from_itf, from_tlc
 from syncproof.cli import run
 from syncproof.models.errors import UserError
 from syncproof.models.instance import Instance
-from syncproof.models.system import PROPERTIES
+from syncproof.models.transitions import PROPERTIES
 from tests.tla_obligations import KINDS, OBLIGATIONS, made
 from tests.tla_values import as_itf, printed
 

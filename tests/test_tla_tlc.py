@@ -33,7 +33,7 @@ from syncproof.checkers.tla.translate import Disagreement, followed
 from syncproof.cli import run
 from syncproof.models.errors import UserError
 from syncproof.models.instance import Instance
-from syncproof.models.system import PROPERTIES
+from syncproof.models.transitions import PROPERTIES
 from syncproof.models.verdict import Answer, Verdict
 from tests.tla_obligations import KINDS, OBLIGATIONS, Obligation, made
 from tests.tla_values import as_itf

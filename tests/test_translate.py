@@ -20,7 +20,7 @@ from syncproof.cli import run
 from syncproof.engines import engines_for
 from syncproof.models.core import Core
 from syncproof.models.protocol import Protocol
-from syncproof.models.system import PROPERTIES
+from syncproof.models.transitions import PROPERTIES
 from syncproof.models.verdict import Answer, Verdict
 from syncproof.registry import find
 from syncproof.request import Request, resolve

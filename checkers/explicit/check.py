@@ -22,7 +22,8 @@ from syncproof.models.core import Unresolved
 from syncproof.models.errors import UserError
 from syncproof.models.instance import Choices, Instance
 from syncproof.models.reaches import declared_reaches
-from syncproof.models.system import PROPERTIES, Failure, System
+from syncproof.models.system import System
+from syncproof.models.transitions import PROPERTIES, Failure
 from syncproof.models.verdict import Answer, PropertyVerdict, Question, Trace, Verdict
 
 ENGINES = ("reference", "reduced")

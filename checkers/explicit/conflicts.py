@@ -21,7 +21,7 @@ from syncproof.checkers.explicit.outlook import (
 from syncproof.models.lowering import Action, ActionKind
 from syncproof.models.nodes import Edge, Node
 from syncproof.models.outbox import SET, Write
-from syncproof.models.system import State, Transition
+from syncproof.models.transitions import State, Transition
 
 
 def conflict(

@@ -11,7 +11,8 @@ from syncproof.models.errors import UserError
 from syncproof.models.instance import Choices
 from syncproof.models.lowering import ActionKind
 from syncproof.models.narrate import NotEnabled, describe, follow, narrate
-from syncproof.models.system import Overfull, State, Step, System, Transition
+from syncproof.models.system import System
+from syncproof.models.transitions import Overfull, State, Step, Transition
 from syncproof.models.verdict import Question, Trace
 
 Taken = Sequence[tuple[State, Transition]]

@@ -18,9 +18,10 @@ from syncproof.models.lowering import Action, ActionKind
 from syncproof.models.nodes import Edge, Node
 from syncproof.models.operations import Consumed, Failed, GhostCheck, GhostUpdate, Statement
 from syncproof.models.outbox import ADD, Packet, Write
-from syncproof.models.system import State, System
+from syncproof.models.system import System
+from syncproof.models.transitions import State
 
-MOST_VALUES = 64
+MOST_VALUES = 12
 MOST_NODES = 20_000
 MOST_SYNCS = 8
 """Passed syncs are counted up to here; beyond, a process may meet any other that is beyond."""

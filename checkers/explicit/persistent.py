@@ -23,7 +23,8 @@ from syncproof.checkers.explicit.outlook import (
 )
 from syncproof.models.lowering import ActionKind
 from syncproof.models.operations import GhostCheck, GhostUpdate
-from syncproof.models.system import State, System, Transition
+from syncproof.models.system import System
+from syncproof.models.transitions import State, Transition
 
 MOST_STATES = 64
 """States that outlooks are kept for, until the search comes to them."""

@@ -10,7 +10,8 @@ from syncproof.checkers.explicit.search import Finding, race_pairs
 from syncproof.models.core import Unresolved
 from syncproof.models.instance import Instance
 from syncproof.models.narrate import NotEnabled, follow, narrate
-from syncproof.models.system import Failure, State, Step, System
+from syncproof.models.system import System
+from syncproof.models.transitions import Failure, State, Step
 from syncproof.models.verdict import Trace
 
 

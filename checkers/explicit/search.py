@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 
 from syncproof.models.narrate import describe
 from syncproof.models.nodes import TooLong
-from syncproof.models.system import Access, Failure, Overfull, State, Step, System, Transition
+from syncproof.models.system import System
+from syncproof.models.transitions import Access, Failure, Overfull, State, Step, Transition
 from syncproof.models.values import token_text
 
 Choose = Callable[[State, list[Transition]], list[Transition]]

@@ -8,7 +8,8 @@ from syncproof.checkers.explicit.search import Finding
 from syncproof.models.lowering import Action, ActionKind
 from syncproof.models.narrate import line_of
 from syncproof.models.nodes import Node
-from syncproof.models.system import State, System, Transition
+from syncproof.models.system import System
+from syncproof.models.transitions import State, Transition
 from syncproof.models.verdict import Waiting
 
 

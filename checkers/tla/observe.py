@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 from syncproof.models.memory import Cell
 from syncproof.models.outbox import Outbox
-from syncproof.models.system import State, System
+from syncproof.models.system import System
+from syncproof.models.transitions import State
 from syncproof.models.values import Mark, Part
 
 CellName = tuple[str, int, tuple[int, ...], str]

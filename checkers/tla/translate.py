@@ -19,7 +19,8 @@ from syncproof.checkers.tla.observe import (
 from syncproof.models.core import Unresolved
 from syncproof.models.instance import Choices, Instance
 from syncproof.models.narrate import NotEnabled, describe, follow
-from syncproof.models.system import Failure, State, Step, System, Transition
+from syncproof.models.system import System
+from syncproof.models.transitions import Failure, State, Step, Transition
 from syncproof.models.verdict import Question, Trace
 
 States = Sequence[Mapping[str, Any]]

@@ -11,7 +11,13 @@ from rich.text import Text
 from syncproof.checkers.scheduler import Finding, SchedulerQuestion, check
 from syncproof.models.errors import UserError
 from syncproof.models.verdict import EXIT_CODES, Answer, PropertyVerdict, Question, Verdict, to_data
-from syncproof.protocols.token_scheduler import Routing, Scheduler, hop_classes, hop_table, scheduler
+from syncproof.protocols.token_scheduler import (
+    Routing,
+    Scheduler,
+    hop_classes,
+    hop_table,
+    scheduler,
+)
 from syncproof.reports.columns import print_columns
 from syncproof.reports.files import to_json, write_text
 from syncproof.reports.terminal import STYLES, console_on

@@ -38,7 +38,8 @@ from syncproof.models.fabric import Profile
 from syncproof.models.instance import Instance
 from syncproof.models.memory import Ghost, Region, Slot
 from syncproof.models.protocol import Protocol, role
-from syncproof.models.system import State, System
+from syncproof.models.system import System
+from syncproof.models.transitions import State
 from syncproof.models.values import Block
 
 WARP = 32
@@ -371,8 +372,9 @@ def _outcome(kind: type[Litmus], found: Exploration, state: State) -> Outcome:
     system = found.system
     result: dict[str, Hashable] = {}
     if system.features.ghosts:
-        held = dict(system.ghosts.known[state[system.ghost_at]])  # type: ignore[call-overload]
-        result |= {name: held[ghost_name(name), None] for name in kind.registers}
+        result |= {
+            name: system.ghosts.value(state, ghost_name(name), None) for name in kind.registers
+        }
     for name, variable in variables_of(kind.places).items():
         values = {
             system.values[system.value(state, number)]

@@ -1,0 +1,63 @@
+"""What a role says to the proof: failures, places reached, and ghost state."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+
+from syncproof.models.operations import (
+    Consumed,
+    Failed,
+    GhostCheck,
+    GhostUpdate,
+    Reached,
+    Statement,
+)
+from syncproof.models.transitions import Failure, Interned
+
+Held = frozenset[tuple[tuple[str, Hashable], Hashable]]
+
+
+class Ghosts:
+    """State that only the proof sees; ``at`` is its place in a state."""
+
+    def __init__(self, initial: Mapping[str, Hashable], at: int) -> None:
+        self.initial = dict(initial)
+        self.at = at
+        self.known = Interned(frozenset())
+
+    def _held(self, work: Sequence[int]) -> Held:
+        held: Held = self.known.known[work[self.at]]  # type: ignore[assignment]
+        return held
+
+    def value(self, work: Sequence[int], name: str, key: Hashable) -> Hashable:
+        """What a ghost holds under a key."""
+        return dict(self._held(work)).get((name, key), self.initial.get(name, 0))
+
+    def set(self, work: list[int], name: str, key: Hashable, value: Hashable) -> None:
+        """Change what a ghost holds under a key."""
+        updated = dict(self._held(work)) | {(name, key): value}
+        work[self.at] = self.known.number(frozenset(updated.items()))
+
+    def hear(
+        self,
+        work: list[int],
+        process: int,
+        statements: Sequence[Statement],
+        failures: list[Failure],
+        reached: list[str],
+    ) -> None:
+        """Judge what a process says at the end of a step; ghosts change in ``work``."""
+        for each in statements:
+            if isinstance(each, Consumed) and each.failure:
+                failures.append(Failure("happens-before", each.failure, process, each.expected))
+            elif isinstance(each, Failed):
+                failures.append(Failure("checks", each.message, process))
+            elif isinstance(each, Reached):
+                reached.append(each.name)
+            elif isinstance(each, GhostUpdate):
+                old = self.value(work, each.ghost, each.key)
+                self.set(work, each.ghost, each.key, each.function(old, *each.arguments))
+            elif isinstance(each, GhostCheck) and not each.predicate(
+                self.value(work, each.ghost, each.key), *each.arguments
+            ):
+                failures.append(Failure("checks", each.message, process))

@@ -1,0 +1,139 @@
+"""Steps, transitions and what they are made of: the words in which a system is explored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from syncproof.models.outbox import Packet
+
+State = tuple[int, ...]
+
+PROPERTIES = ("deadlock-free", "happens-before", "exactly-once", "race-free", "quiescent", "checks")
+"""The default properties; ``checks`` are the role's own ``core.check`` and ghost conditions."""
+
+
+class Step(NamedTuple):
+    """One transition: ``process`` takes ``action``, or the fabric acts on its outbox or cache.
+
+    ``kind`` is "process", "land", "read source", "propagate", "write back" or "evict"; ``what``
+    is the action, the cells or the line that it is about; ``variant`` tells apart steps that are
+    otherwise alike, such as a load that may be served with any of several old values.
+    """
+
+    kind: str
+    process: int
+    what: tuple[int, ...]
+    variant: int = 0
+
+
+class Failure(NamedTuple):
+    """A property that a step broke, and how."""
+
+    property: str
+    message: str
+    process: int
+    expected: str = ""
+
+
+class Transition:
+    """A step from some state, what it leads to and what it says.
+
+    ``fair`` is False for what a machine may do but need not ever do. ``state`` may be given as a
+    function: of the many landings that are enabled most searches follow only one.
+    """
+
+    __slots__ = ("_state", "failures", "fair", "reached", "step")
+
+    def __init__(
+        self,
+        step: Step,
+        state: State | Callable[[], State],
+        failures: tuple[Failure, ...] = (),
+        reached: tuple[str, ...] = (),
+        fair: bool = True,
+    ) -> None:
+        self.step, self._state = step, state
+        self.failures, self.reached, self.fair = failures, reached, fair
+
+    @property
+    def state(self) -> State:
+        """The state behind the step."""
+        if callable(self._state):
+            self._state = self._state()
+        return self._state
+
+    def numbered(self, variant: int) -> Transition:
+        """The same transition with a number that tells its step from like ones."""
+        step = self.step._replace(variant=variant)
+        return Transition(step, self._state, self.failures, self.reached, self.fair)
+
+
+class Overfull(Exception):
+    """A put met the in-flight bound: the run goes on beyond what is explored."""
+
+
+class Delivery(NamedTuple):
+    """What the fabric may do next with a put: ``after`` is the number of the outbox behind it.
+
+    The source of a copy is read first: then ``after`` is -1, as it depends on what is read.
+    """
+
+    step: Step
+    position: int
+    packet: Packet
+    after: int
+
+
+class Outline(NamedTuple):
+    """Of a node: the cells that it polls, the places of the state that its steps depend on, and
+    whether these, the node and the outbox are all."""
+
+    polls: frozenset[int]
+    looks: tuple[int, ...]
+    local: bool
+
+
+class Move(NamedTuple):
+    """A step of one process as a change of some places of the state."""
+
+    step: Step
+    changes: tuple[tuple[int, int], ...]
+    failures: tuple[Failure, ...]
+    reached: tuple[str, ...]
+
+
+class Access(NamedTuple):
+    """What a step does to a cell, for race-free."""
+
+    cell: int
+    writes: bool
+    synchronizing: bool
+    is_put: bool
+
+
+class Interned:
+    """Numbers for hashable things; 0 is the empty one."""
+
+    def __init__(self, empty: Hashable) -> None:
+        self.known: list[Hashable] = [empty]
+        self._number: dict[Hashable, int] = {empty: 0}
+
+    def number(self, thing: Hashable) -> int:
+        found = self._number.get(thing)
+        if found is None:
+            found = self._number[thing] = len(self.known)
+            self.known.append(thing)
+        return found
+
+
+@dataclass(frozen=True)
+class Features:
+    """Which parts of a state exist at all."""
+
+    twins: bool = False
+    locks: bool = False
+    caches: bool = False
+    views: bool = False
+    ghosts: bool = False
