@@ -15,6 +15,7 @@ from syncproof.models.automaton import Automaton
 from syncproof.models.caches import Caches
 from syncproof.models.lowering import Action, ActionKind
 from syncproof.models.memory import Cell
+from syncproof.models.looks import accesses_of, outline_of
 from syncproof.models.nodes import Edge, Ledger, Node
 from syncproof.models.outbox import ADD, Outbox
 from syncproof.models.saying import Ghosts
@@ -33,11 +34,6 @@ from syncproof.models.transitions import (
 )
 from syncproof.models.values import Values
 from syncproof.models.views import Views
-
-LOCAL = frozenset(
-    (ActionKind.READ, ActionKind.UPDATE, ActionKind.ISSUE, ActionKind.QUIET, ActionKind.FENCE)
-)
-"""Actions that depend on the process, what it reads and its outbox, and change nothing else."""
 
 
 def _changes(before: State, after: State) -> tuple[tuple[int, int], ...]:
@@ -80,22 +76,20 @@ class System:
         self.ghosts = Ghosts(ghost_initial or {}, ghost_at)
         self.polled: set[int] = set()
         profile = self.automata[0].profile
-        self._twin_profile = replace(
-            profile, ordering="none", same_address_order=True, hops={}
-        )
+        self._twin_profile = replace(profile, ordering="none", same_address_order=True, hops={})
         self._ambiguous = features.views or not profile.same_address_order
-        self._start = [
-            values.number(cell.initial) for cell in cells
-        ] if initial_cells is None else list(initial_cells)
+        self._start = (
+            [values.number(cell.initial) for cell in cells]
+            if initial_cells is None
+            else list(initial_cells)
+        )
         self._deliveries: dict[tuple[int, int], tuple[Delivery, ...]] = {}
         self._moves: dict[tuple[int, ...], tuple[Move, ...]] = {}
         self._issues: dict[tuple[int, int, int, int], int] = {}
         self._landing_cells: dict[tuple[int, int], frozenset[int] | None] = {}
         self._accesses: dict[tuple[Hashable, ...], tuple[Access, ...]] = {}
         self._outlines: dict[tuple[int, int], Outline] = {}
-        self._entangled = (
-            features.twins or features.views or features.caches or features.ghosts
-        )
+        self._entangled = features.twins or features.views or features.caches or features.ghosts
 
     # States
 
@@ -202,18 +196,7 @@ class System:
 
     def _outline(self, process: int, node: Node) -> Outline:
         """What the steps of a node depend on; kept for the next time."""
-        polls = [
-            cell
-            for action in node.actions
-            if action.kind is ActionKind.UPDATE
-            or (action.kind is ActionKind.READ and (action.synchronizing or node.in_sweep))
-            for cell in action.cells
-        ]
-        looks = dict.fromkeys(cell for action in node.actions for cell in action.cells)
-        local = not self._entangled and all(each.kind in LOCAL for each in node.actions)
-        found = Outline(
-            frozenset(polls), tuple(self.first_cell + cell for cell in looks), local
-        )
+        found = outline_of(node, self.first_cell, self._entangled)
         self._outlines[process, node.number] = found
         return found
 
@@ -291,9 +274,7 @@ class System:
         step = Step("process", process, (number,))
         return Transition(step, tuple(work), tuple(failures), tuple(reached))
 
-    def _ended(
-        self, work: list[int], process: int, node: Node, failures: list[Failure]
-    ) -> None:
+    def _ended(self, work: list[int], process: int, node: Node, failures: list[Failure]) -> None:
         if node.state == "done" and work[self.first_outbox + process]:
             failures.append(Failure("quiescent", "returns while its puts are in flight", process))
 
@@ -331,11 +312,16 @@ class System:
         probe = boxes.Packet(
             tuple((cell, -1, boxes.SET) for cell in action.cells),
             action.cells if is_get else (),
-            action.target, action.queue, False, 0, False, is_get, False,
+            action.target,
+            action.queue,
+            False,
+            0,
+            False,
+            is_get,
+            False,
         )
         return any(
-            boxes.must_precede(each.packet, probe, profile)
-            for each in self.outbox(state, process)
+            boxes.must_precede(each.packet, probe, profile) for each in self.outbox(state, process)
         )
 
     def _sync(self, state: State, process: int, action: Action) -> list[Transition]:
@@ -346,7 +332,8 @@ class System:
         for member in action.members:
             node = self.node(state, member)
             here = [
-                i for i, each in enumerate(node.actions)
+                i
+                for i, each in enumerate(node.actions)
                 if each.kind is ActionKind.SYNC and each.group == action.group
             ]
             if not here:
@@ -541,24 +528,13 @@ class System:
         return self._landing_cells[key]
 
     def _find_accesses(self, state: State, step: Step) -> list[Access]:
+        if step.kind == "process":
+            return accesses_of(self.node(state, step.process), step.what[0])
         if step.kind == "land":
             is_put = not self._is_add(state, step)
             return [Access(cell, True, True, is_put) for cell in step.what]
         if step.kind == "read source":
             return [Access(cell, False, False, False) for cell in step.what]
-        if step.kind != "process":
-            return []
-        node = self.node(state, step.process)
-        action = node.actions[step.what[0]]
-        if action.kind is ActionKind.READ:
-            sync = action.synchronizing or node.in_sweep
-            return [Access(cell, False, sync, False) for cell in action.cells]
-        if action.kind is ActionKind.UPDATE:
-            return [Access(cell, True, True, False) for cell in action.cells]
-        if action.kind is ActionKind.WRITE:
-            return [
-                Access(c, True, True, not action.synchronizing) for c, _, _ in action.writes
-            ]
         return []
 
     def _is_add(self, state: State, step: Step) -> bool:

@@ -14,12 +14,14 @@ from syncproof.models.system import System
 
 MOST_STATES = 20_000
 MOST_ASSIGNMENTS = 64
+ENDS_A_RUN = frozenset({"happens-before", "checks"})
 
 
 def find_mutants(instance: Instance) -> list[Mutant]:
     """Every mutant whose operation some run of the instance comes to, within a small budget.
 
-    The list may be short where the instance is too large to search: ask at few ranks.
+    The list may be short where the instance is too large to search, so ask at few ranks, and
+    where it is wrong: nothing is looked for behind a failure.
     """
     systems: list[System] = []
     pending: list[dict[Hashable, Hashable]] = [dict(each) for each in assignments(instance)]
@@ -27,9 +29,10 @@ def find_mutants(instance: Instance) -> list[Mutant]:
         choices = pending.pop()
         try:
             system = instance.system(choices)
-            choose = PersistentSets(system).choose if PersistentSets.covers(system) else None
+            covered = PersistentSets.covers(system)
+            choose = PersistentSets(system, ENDS_A_RUN).choose if covered else None
             explore(
-                system, choose, frozenset(), Meter(Budget(states=MOST_STATES)), stop_at_first=False
+                system, choose, ENDS_A_RUN, Meter(Budget(states=MOST_STATES)), stop_at_first=False
             )
         except Unresolved as choice:
             pending += [{**choices, choice.name: value} for value in choice.values]
