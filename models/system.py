@@ -13,9 +13,10 @@ from functools import partial
 from syncproof.models import outbox as boxes
 from syncproof.models.automaton import Automaton
 from syncproof.models.caches import Caches
+from syncproof.models.in_flight import InFlight
+from syncproof.models.looks import accesses_of, outline_of
 from syncproof.models.lowering import Action, ActionKind
 from syncproof.models.memory import Cell
-from syncproof.models.looks import accesses_of, outline_of
 from syncproof.models.nodes import Edge, Ledger, Node
 from syncproof.models.outbox import ADD, Outbox
 from syncproof.models.saying import Ghosts
@@ -24,7 +25,6 @@ from syncproof.models.transitions import (
     Delivery,
     Failure,
     Features,
-    Interned,
     Move,
     Outline,
     Overfull,
@@ -70,7 +70,9 @@ class System:
         first_view = self.first_cache + self.processes * features.caches
         ghost_at = first_view + self.processes * features.views
         self.width = ghost_at + features.ghosts
-        self.outboxes = Interned(())
+        self.outboxes = InFlight(self.processes)
+        self.deliveries = self.outboxes.deliveries
+        self.landing_cells = self.outboxes.landing_cells
         self.caches = Caches(lines, self.first_cell, self.first_cache)
         self.views = Views(self.cells, self.first_cell, first_view)
         self.ghosts = Ghosts(ghost_initial or {}, ghost_at)
@@ -83,10 +85,7 @@ class System:
             if initial_cells is None
             else list(initial_cells)
         )
-        self._deliveries: dict[tuple[int, int], tuple[Delivery, ...]] = {}
         self._moves: dict[tuple[int, ...], tuple[Move, ...]] = {}
-        self._issues: dict[tuple[int, int, int, int], int] = {}
-        self._landing_cells: dict[tuple[int, int], frozenset[int] | None] = {}
         self._accesses: dict[tuple[Hashable, ...], tuple[Access, ...]] = {}
         self._outlines: dict[tuple[int, int], Outline] = {}
         self._entangled = features.twins or features.views or features.caches or features.ghosts
@@ -117,8 +116,7 @@ class System:
         return self.automata[process].nodes[state[process]]
 
     def outbox(self, state: State, process: int) -> Outbox:
-        found: Outbox = self.outboxes.known[state[self.first_outbox + process]]  # type: ignore[assignment]
-        return found
+        return self.outboxes[state[self.first_outbox + process]]
 
     def value(self, state: State, cell: int) -> int:
         return state[self.first_cell + cell]
@@ -173,7 +171,10 @@ class System:
         if node.state == "error":
             assert node.error is not None
             raise node.error
-        outline = self._outlines.get((process, node.number)) or self._outline(process, node)
+        outline = self._outlines.get((process, node.number))
+        if outline is None:
+            outline = outline_of(node, self.first_cell, self._entangled)
+            self._outlines[process, node.number] = outline
         if outline.polls:
             self.polled |= outline.polls
         if not outline.local:
@@ -192,12 +193,6 @@ class System:
             for place, value in changes:
                 work[place] = value
             found.append(Transition(step, tuple(work), failures, reached))
-        return found
-
-    def _outline(self, process: int, node: Node) -> Outline:
-        """What the steps of a node depend on; kept for the next time."""
-        found = outline_of(node, self.first_cell, self._entangled)
-        self._outlines[process, node.number] = found
         return found
 
     def _steps(self, state: State, process: int, node: Node) -> list[Transition]:
@@ -223,25 +218,12 @@ class System:
         work = list(state)
         if kind in (ActionKind.ISSUE, ActionKind.FENCE) and action.packets:
             at = self.first_outbox + process
-            work[at] = self._issued(process, node, number, state[at])
+            work[at] = self.outboxes.issued(process, node, number, state[at])
         elif kind is ActionKind.WRITE:
             self._write_all(work, action.writes)
         if kind in (ActionKind.FENCE, ActionKind.QUIET):
             self._order_loads(work, process)
         return [self._moved(work, process, node, number, ())]
-
-    def _issued(self, process: int, node: Node, number: int, outbox: int) -> int:
-        """The number of the outbox after an action that issues puts or a fence."""
-        key = (process, node.number, number, outbox)
-        found = self._issues.get(key)
-        if found is None:
-            action = node.actions[number]
-            before: Outbox = self.outboxes.known[outbox]  # type: ignore[assignment]
-            after = boxes.issue(before, action.packets, action.profiles)
-            found = self._issues[key] = -1 if after is None else self.outboxes.number(after)
-        if found < 0:
-            raise Overfull
-        return found
 
     def is_quiet(self, state: State, process: int, target: int) -> bool:
         """Whether a quiet (towards ``target``, or -1 for all) may pass."""
@@ -383,25 +365,6 @@ class System:
             work[at] = self.outboxes.number(after)
         return tuple(work)
 
-    def deliveries(self, owner: int, outbox: int) -> tuple[Delivery, ...]:
-        """What the fabric may do next with the puts of the outbox of that number."""
-        found = self._deliveries.get((owner, outbox))
-        if found is None:
-            found = self._deliveries[owner, outbox] = tuple(self._find_deliveries(owner, outbox))
-        return found
-
-    def _find_deliveries(self, owner: int, number: int) -> Iterator[Delivery]:
-        outbox: Outbox = self.outboxes.known[number]  # type: ignore[assignment]
-        kind = "land" if owner < self.processes else "propagate"
-        for position, each in enumerate(outbox):
-            packet = each.packet
-            if boxes.can_land(each):
-                after = self.outboxes.number(boxes.landed(outbox, position))
-                cells = tuple(cell for cell, _, _ in packet.writes)
-                yield Delivery(Step(kind, owner, cells), position, packet, after)
-            elif boxes.can_be_read(each):
-                yield Delivery(Step("read source", owner, packet.reads), position, packet, -1)
-
     def _write_all(self, work: list[int], writes: Sequence[boxes.Write]) -> None:
         if self.features.views:
             self._remember(work, [cell for cell, _, _ in writes])
@@ -422,7 +385,7 @@ class System:
         work[self.first_cell + cell] = value
         if self.features.twins and cell < len(self.cells):
             at = self.first_outbox + self.processes
-            before: Outbox = self.outboxes.known[work[at]]  # type: ignore[assignment]
+            before = self.outboxes[work[at]]
             twin = ((self.first_twin + cell, value, boxes.SET),)
             packet = boxes.Packet(twin, (), 0, 0, False, 0, False, False, False)
             after = boxes.issue(before, [packet], [self._twin_profile])
@@ -517,15 +480,6 @@ class System:
         if found is None:
             found = self._accesses[key] = tuple(self._find_accesses(state, step))
         return found
-
-    def landing_cells(self, owner: int, outbox: int) -> frozenset[int] | None:
-        """The cells on which the fabric may act next from an outbox; None if one is there twice."""
-        key = (owner, outbox)
-        if key not in self._landing_cells:
-            cells = [cell for each in self.deliveries(owner, outbox) for cell in each.step.what]
-            once = len(set(cells)) == len(cells)
-            self._landing_cells[key] = frozenset(cells) if once else None
-        return self._landing_cells[key]
 
     def _find_accesses(self, state: State, step: Step) -> list[Access]:
         if step.kind == "process":

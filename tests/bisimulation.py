@@ -45,15 +45,15 @@ def visible(system: System, state: State) -> Hashable:
     nodes = [system.node(state, process) for process in range(system.processes)]
     inner = (
         (system.outboxes, system.first_outbox, system.first_cache),
-        (system.caches.known, system.first_cache, system.views.at),
-        (system.views.known, system.views.at, system.ghosts.at),
-        (system.ghosts.known, system.ghosts.at, system.width),
+        (system.caches.known.known, system.first_cache, system.views.at),
+        (system.views.known.known, system.views.at, system.ghosts.at),
+        (system.ghosts.known.known, system.ghosts.at, system.width),
     )
     end = tuple(judge_end(system, state)) if system.all_done(state) else None
     return (
         tuple((node.state, node.place, str(node.error)) for node in nodes),
         state[system.first_cell : system.first_outbox],
-        tuple(held.known[n] for held, first, last in inner for n in state[first:last]),
+        tuple(held[n] for held, first, last in inner for n in state[first:last]),
         end,
     )
 

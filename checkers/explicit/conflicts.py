@@ -111,12 +111,12 @@ def _with_writes(
 
 def _waiter(outlook: Outlook, state: State, writes: tuple[Write, ...]) -> Agent | None:
     """A wait from outside that passes, but not alike behind these writes."""
-    for atom in {outlook.atoms.atom_of[cell] for cell, _, _ in writes}:
+    for atom in {outlook.memory.atoms.atom_of[cell] for cell, _, _ in writes}:
         for place, number, action in outlook.readers.get(atom, ()):
             if action.kind is not ActionKind.READ:
                 continue
             automaton = outlook.system.automata[place.process]
-            for values in outlook.combinations(action.cells, state):
+            for values in outlook.memory.combinations(action.cells, state):
                 edge = automaton.edge(place.node, number, values)
                 after = _after(outlook, action.cells, values, writes)
                 if edge is not None and not alike(edge, automaton.edge(place.node, number, after)):
@@ -131,7 +131,7 @@ def _after(
     after = dict(zip(cells, values, strict=True))
     for cell, value, mode in writes:
         if cell in after:
-            after[cell] = value if mode == SET else outlook.sum(after[cell], value)
+            after[cell] = value if mode == SET else outlook.memory.sum(after[cell], value)
     return tuple(after[cell] for cell in cells)
 
 
@@ -141,7 +141,7 @@ def _with_wait(
     """A member that waits: does it go the same way on every value there may be?"""
     cells = node.actions[number].cells
     automaton = outlook.system.automata[process]
-    for values in outlook.combinations(cells, state):
+    for values in outlook.memory.combinations(cells, state):
         if not alike(edge, automaton.edge(node, number, values)):
             return _writer(outlook, cells) or ProcessAgent(process)
     return None

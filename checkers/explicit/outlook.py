@@ -7,21 +7,19 @@ records what it touches; `conflicts` compares that with the members of the set.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable
 from enum import IntEnum
-from itertools import product
-from math import prod
 from typing import NamedTuple
 
+from syncproof.checkers.explicit.contents import AbstractMemory, Atoms, GiveUp
 from syncproof.models import outbox as boxes
 from syncproof.models.lowering import Action, ActionKind
 from syncproof.models.nodes import Edge, Node
 from syncproof.models.operations import Consumed, Failed, GhostCheck, GhostUpdate, Statement
-from syncproof.models.outbox import ADD, Packet, Write
+from syncproof.models.outbox import ADD, SET, Packet, Write
 from syncproof.models.system import System
 from syncproof.models.transitions import State
 
-MOST_VALUES = 12
 MOST_NODES = 20_000
 MOST_SYNCS = 8
 """Passed syncs are counted up to here; beyond, a process may meet any other that is beyond."""
@@ -60,13 +58,6 @@ class Behind(NamedTuple):
     quiet: bool
 
 
-class GiveUp(Exception):
-    """The over-approximation has grown too large to be worth it."""
-
-
-Contents = tuple[int, ...]
-"""The values of the cells of one atom."""
-
 Passed = tuple[tuple[str, int], ...]
 """How many syncs of each group a process has passed since the run began."""
 
@@ -94,37 +85,6 @@ class Writer(NamedTuple):
     packet: Packet | None
 
 
-class Atoms:
-    """The cells of a system that change together: their atom, and their index in it.
-
-    Each hidden lock is an atom by itself.
-    """
-
-    def __init__(self, system: System) -> None:
-        numbers: dict[object, list[int]] = {}
-        for cell, each in enumerate(system.cells):
-            numbers.setdefault((str(each.slot), each.atom), []).append(cell)
-        if system.features.locks:
-            for cell in range(len(system.cells), 2 * len(system.cells)):
-                numbers[cell] = [cell]
-        self.cells = tuple(map(tuple, numbers.values()))
-        where = {c: (a, i) for a, group in enumerate(self.cells) for i, c in enumerate(group)}
-        self.atom_of = tuple(where[cell][0] for cell in sorted(where))
-        self.index_in = tuple(where[cell][1] for cell in sorted(where))
-        self._split: dict[tuple[Write, ...], tuple[tuple[int, tuple[Write, ...]], ...]] = {}
-
-    def split(self, writes: tuple[Write, ...]) -> tuple[tuple[int, tuple[Write, ...]], ...]:
-        """The writes of one step by the atom that they go to."""
-        found = self._split.get(writes)
-        if found is None:
-            by_atom: dict[int, list[Write]] = {}
-            for write in writes:
-                by_atom.setdefault(self.atom_of[write[0]], []).append(write)
-            found = tuple((atom, tuple(group)) for atom, group in by_atom.items())
-            self._split[writes] = found
-        return found
-
-
 class Outlook:
     """The abstract run of everything but ``frozen``, and what it touches."""
 
@@ -144,9 +104,10 @@ class Outlook:
         self.returned: set[int] = set()
         """Processes that may return while a put of theirs is in flight."""
         self.readers: dict[int, list[Reader]] = {}
-        self._contents: dict[int, set[Contents]] = {}
-        self._stores: dict[int, dict[tuple[Write, ...], None]] = {}
-        self._copies: dict[int, dict[tuple[int, Writer], None]] = {}
+        self.memory = AbstractMemory(system, atoms, state, self._grown)
+        self._after: dict[Place, dict[Place, None]] = {}
+        self._once: dict[Place, None] = {}
+        self._followed = 0
         self._visited: dict[Place, Behind] = {}
         self._arrived: dict[tuple[str, int], dict[int, list[tuple[Place, int]]]] = {}
         self._work: list[Place] = []
@@ -169,8 +130,24 @@ class Outlook:
         self._finish()
 
     def _finish(self) -> None:
+        """Go on until nothing is new. What is counted on once must not lie on a cycle."""
         while self._work:
             self._go_on(self._work.pop())
+        for place in self._once:
+            if self._may_come_back(place):
+                raise GiveUp
+
+    def _may_come_back(self, place: Place) -> bool:
+        seen: set[Place] = set()
+        work = list(self._after.get(place, ()))
+        while work:
+            each = work.pop()
+            if each == place:
+                return True
+            if each not in seen:
+                seen.add(each)
+                work += self._after.get(each, ())
+        return False
 
     def follow(self, process: int, action: Action, edges: Iterable[tuple[int, Edge]]) -> None:
         """Let a frozen process take one step, with the ``edges`` of others that take it along.
@@ -180,7 +157,8 @@ class Outlook:
         if action.kind in (ActionKind.UPDATE, ActionKind.WRITE):
             raise GiveUp
         for packet in action.packets if action.kind is ActionKind.ISSUE else ():
-            self._lands(packet, ProcessAgent(process))
+            self._followed += 1
+            self._lands(packet, ProcessAgent(process), self._followed)
         for member, edge in edges:
             place = Place(member, edge.target, ((action.group, 1),))
             self._visit(place, Behind(Fenced.NOT, False))
@@ -188,90 +166,17 @@ class Outlook:
 
     # Memory
 
-    def contents(self, atom: int) -> set[Contents]:
-        """What an atom may hold."""
-        found = self._contents.get(atom)
-        if found is None:
-            found = self._contents[atom] = {self._held_in(self.state, atom)}
-        return found
+    def _grown(self, atom: int) -> None:
+        self._work += [each.place for each in self.readers.get(atom, ())]
 
-    def contents_from(self, state: State, atom: int) -> set[Contents]:
-        """What an atom may hold from ``state`` on, which the run has come to."""
-        found = {self._held_in(state, atom)}
-        work = list(found)
-        while work:
-            held = work.pop()
-            for store in self._stores.get(atom, ()):
-                after = self.applied(held, store)
-                if after not in found:
-                    if len(found) >= MOST_VALUES:
-                        raise GiveUp
-                    found.add(after)
-                    work.append(after)
-        return found
-
-    def _held_in(self, state: State, atom: int) -> Contents:
-        first = self.system.first_cell
-        return tuple([state[first + cell] for cell in self.atoms.cells[atom]])
-
-    def combinations(
-        self, cells: tuple[int, ...], state: State | None = None
-    ) -> Iterator[tuple[int, ...]]:
-        """What a read of ``cells`` may give: any contents of one atom with any of another."""
-        atom_of, index_in = self.atoms.atom_of, self.atoms.index_in
-        atoms = list(dict.fromkeys([atom_of[cell] for cell in cells]))
-        places = [(atoms.index(atom_of[cell]), index_in[cell]) for cell in cells]
-        sets = [
-            sorted(self.contents(atom) if state is None else self.contents_from(state, atom))
-            for atom in atoms
-        ]
-        if prod(map(len, sets)) > MOST_VALUES:
-            raise GiveUp
-        seen = [tuple([each[a][i] for a, i in places]) for each in product(*sets)]
-        return iter(dict.fromkeys(seen))
-
-    def applied(self, held: Contents, writes: Iterable[Write]) -> Contents:
-        """The contents of an atom after some writes to it."""
-        after = list(held)
-        for cell, value, mode in writes:
-            index = self.atoms.index_in[cell]
-            after[index] = self.sum(after[index], value) if mode == ADD else value
-        return tuple(after)
-
-    def sum(self, one: int, other: int) -> int:
-        """The number of the sum of two numbered values."""
-        a, b = self.system.values[one], self.system.values[other]
-        if not (isinstance(a, int) and isinstance(b, int)):
-            raise GiveUp
-        return self.system.values.number(a + b)
-
-    def _store(self, writes: tuple[Write, ...], writer: Writer) -> None:
+    def _store(self, writes: tuple[Write, ...], writer: Writer, instance: Hashable) -> None:
         """Writes of one step, at any time from now on and behind any other."""
         for cell, _, _ in writes:
             self._written(cell, writer)
-        for atom, store in self.atoms.split(writes):
-            stores = self._stores.setdefault(atom, {})
-            if store not in stores:
-                stores[store] = None
-                for held in tuple(self.contents(atom)):
-                    self._may_hold(atom, self.applied(held, store))
+        self.memory.store(writes, instance)
 
     def _written(self, cell: int, writer: Writer) -> None:
         self.writers.setdefault(cell, {})[writer] = None
-
-    def _may_hold(self, atom: int, held: Contents) -> None:
-        known = self.contents(atom)
-        if held in known:
-            return
-        if len(known) >= MOST_VALUES:
-            raise GiveUp
-        known.add(held)
-        for store in tuple(self._stores.get(atom, ())):
-            self._may_hold(atom, self.applied(held, store))
-        for cell, value in zip(self.atoms.cells[atom], held, strict=True):
-            for target, copier in tuple(self._copies.get(cell, ())):
-                self._store(((target, value, boxes.SET),), copier)
-        self._work += [each.place for each in self.readers.get(atom, ())]
 
     # The fabric
 
@@ -294,21 +199,19 @@ class Outlook:
             if packet.is_fence:
                 continue
             if position not in held:
-                self._lands(packet, agent)
+                self._lands(packet, agent, agent)
             elif packet.reads and position not in unread:
                 self._read_plainly(packet.reads, agent)
 
-    def _lands(self, packet: Packet, agent: Agent) -> None:
+    def _lands(self, packet: Packet, agent: Agent, instance: Hashable) -> None:
         writer = Writer(agent, packet)
         if not packet.reads:
-            self._store(packet.writes, writer)
+            self._store(packet.writes, writer, instance)
             return
         self._read_plainly(packet.reads, agent)
         for (target, _, _), source in zip(packet.writes, packet.reads, strict=True):
             self._written(target, writer)
-            self._copies.setdefault(source, {})[target, writer] = None
-            for (value,) in tuple(self.combinations((source,))):
-                self._store(((target, value, boxes.SET),), writer)
+            self.memory.copy(source, target)
 
     def _read_plainly(self, cells: Iterable[int], agent: Agent) -> None:
         for cell in cells:
@@ -344,10 +247,11 @@ class Outlook:
             local = self.system.automata[process].quiet_is_local
             behind = behind._replace(quiet=behind.quiet or (action.target < 0 and not local))
         elif action.kind is ActionKind.ISSUE:
-            self._issue(process, action, behind.fenced)
+            self._issue(place, number, action, behind.fenced)
             behind = behind._replace(quiet=False)
         elif action.kind is ActionKind.WRITE:
-            self._store(action.writes, Writer(ProcessAgent(process), None))
+            self._counted(place, action.writes)
+            self._store(action.writes, Writer(ProcessAgent(process), None), (place, number))
         elif action.kind is ActionKind.FENCE and action.packets:
             behind = behind._replace(fenced=max(behind.fenced, self._fence(process, action)))
         edge = self.system.automata[process].edge(place.node, number, ())
@@ -363,7 +267,14 @@ class Outlook:
             self.returned.add(process)
         if edge.statements and not self.asked.isdisjoint(failures_of(edge.statements)):
             return
-        self._visit(Place(process, edge.target, place.passed), behind)
+        after = Place(process, edge.target, place.passed)
+        self._after.setdefault(place, {})[after] = None
+        self._visit(after, behind)
+
+    def _counted(self, place: Place, writes: Iterable[Write]) -> None:
+        """Adds come as often as there are places for them: these must be passed once."""
+        if any(mode == ADD for _, _, mode in writes):
+            self._once[place] = None
 
     def _read(self, reader: Reader) -> None:
         place, number, action = reader
@@ -374,18 +285,29 @@ class Outlook:
             if reader not in readers:
                 readers.append(reader)
         automaton, agent = self.system.automata[process], ProcessAgent(process)
-        for values in self.combinations(action.cells):
+        updates = action.kind is ActionKind.UPDATE
+        effect = ("update", place, number) if updates else None
+        for values in self.memory.combinations(action.cells, without=effect):
             edge = automaton.edge(node, number, values)
             if edge is None:
                 continue
-            if action.kind is ActionKind.UPDATE:
-                for cell in action.cells:
-                    self._written(cell, Writer(agent, None))
-                writes = tuple((cell, value, boxes.SET) for cell, value in edge.writes)
-                self._store(writes, Writer(agent, None))
+            if updates:
+                self._update(reader, values[0], edge)
             elif not synchronizes(node, action):
                 self._read_plainly(action.cells, agent)
             self._take(place, edge, before)
+
+    def _update(self, reader: Reader, old: int, edge: Edge) -> None:
+        place, number, action = reader
+        writer = Writer(ProcessAgent(place.process), None)
+        self._once[place] = None
+        for cell in action.cells:
+            self._written(cell, writer)
+        for cell, new in edge.writes:
+            if cell == action.cells[0]:
+                self.memory.update(("update", place, number), cell, old, new)
+            else:
+                self._store(((cell, new, SET),), writer, None)
 
     def _meet(self, place: Place, number: int, action: Action) -> None:
         """A sync passes once each member may be at it, all after the same number of them."""
@@ -402,6 +324,7 @@ class Outlook:
                 assert edge is not None
                 passed = {**dict(each.passed), action.group: min(count + 1, MOST_SYNCS)}
                 after = each._replace(passed=tuple(sorted(passed.items())))
+                self._after.setdefault(each, {})[after] = None
                 self._take(after, edge, self._visited[each])
 
     # Behind frozen puts
@@ -424,9 +347,11 @@ class Outlook:
         covered = all(each.target in targets for each in held)
         return Fenced.BY_TARGET if covered else Fenced.NOT
 
-    def _issue(self, process: int, action: Action, fenced: Fenced) -> None:
+    def _issue(self, place: Place, number: int, action: Action, fenced: Fenced) -> None:
+        process = place.process
         held = [each for each in self._held.get(process, ()) if not each.is_get]
-        for packet, profile in zip(action.packets, action.profiles, strict=True):
+        for i, packet in enumerate(action.packets):
+            profile = action.profiles[i]
             behind = held and not packet.is_get and not packet.reads and any(
                 fenced is Fenced.FROM_ALL
                 or (fenced is Fenced.BY_TARGET and early.target == packet.target)
@@ -434,7 +359,8 @@ class Outlook:
                 for early in held
             )
             if not behind:
-                self._lands(packet, ProcessAgent(process))
+                self._counted(place, packet.writes)
+                self._lands(packet, ProcessAgent(process), (place, number, i))
 
 
 def synchronizes(node: Node, action: Action) -> bool:

@@ -13,10 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from syncproof.checkers.explicit.conflicts import conflict
+from syncproof.checkers.explicit.contents import Atoms, GiveUp
 from syncproof.checkers.explicit.outlook import (
     Agent,
-    Atoms,
-    GiveUp,
     Outlook,
     PacketAgent,
     ProcessAgent,

@@ -88,7 +88,7 @@ class Observer:
         )
 
     def _outbox_of(self, number: int) -> Flying:
-        box: Outbox = self.system.outboxes.known[number]  # type: ignore[assignment]
+        box: Outbox = self.system.outboxes[number]
         return tuple(
             sorted(
                 tuple(sorted((self._cells[c], self._value(v)) for c, v, _ in each.packet.writes))
