@@ -177,9 +177,7 @@ class Core:
         self, slot: Slot, expected: Any, value: Any, *, queue: int = 0, at: str = ""
     ) -> Operation:
         """Atomic compare-and-swap that gives the old value."""
-        return self.atomic(
-            slot, lambda old: value if old == expected else old, queue=queue, at=at
-        )
+        return self.atomic(slot, lambda old: value if old == expected else old, queue=queue, at=at)
 
     def wait_until(
         self,
@@ -253,7 +251,13 @@ class Core:
         return Payload(self.rank, destination, token, round).with_content(**content)
 
     def consume(
-        self, data: Any, source: int, token: Hashable, round: int, *, owner: int | None = None,
+        self,
+        data: Any,
+        source: int,
+        token: Hashable,
+        round: int,
+        *,
+        owner: int | None = None,
         **content: Any,
     ) -> None:
         """Here the kernel trusts ``data`` to be the token that ``source`` put for this round.
@@ -327,7 +331,9 @@ class Held:
 
     async def __aenter__(self) -> None:
         units = self._units
-        await self._core.wait_until(self._slot, lambda free: free >= units, lambda free: free - units)
+        await self._core.wait_until(
+            self._slot, lambda free: free >= units, lambda free: free - units
+        )
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is GeneratorExit:

@@ -148,8 +148,18 @@ class Walk:
             raise Refused(f"the generic function {each.__qualname__}")
         closure = each.__closure__ or ()
         self.tokens += ("function", len(closure))
-        self.write((each.__code__, each.__globals__, each.__defaults__, each.__kwdefaults__,
-                    each.__name__, each.__qualname__, each.__doc__, each.__module__))
+        self.write(
+            (
+                each.__code__,
+                each.__globals__,
+                each.__defaults__,
+                each.__kwdefaults__,
+                each.__name__,
+                each.__qualname__,
+                each.__doc__,
+                each.__module__,
+            )
+        )
         self.write(closure)
         for inside in (each.__dict__, each.__annotations__):
             self.tokens.append(len(inside))

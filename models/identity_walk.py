@@ -21,34 +21,115 @@ from itertools import chain, repeat
 from typing import Any
 
 PACKAGE = __name__.rpartition(".")[0]
-STATELESS = frozenset((
-    "builtins", "math", "cmath", "operator", "_operator", "itertools", "functools", "_functools",
-    "dataclasses", "enum", "typing", "collections", "_collections", "collections.abc",
-    "_collections_abc", "abc", "_abc", "copy", "heapq", "_heapq", "bisect", "_bisect", "types",
-    "numbers", "fractions", "zlib", "binascii", "string", "reprlib", "__future__",
-))
-FORBIDDEN = frozenset((
-    "id", "hash", "locals", "globals", "vars", "dir", "eval", "exec", "compile", "setattr",
-    "delattr", "open", "input", "__import__", "breakpoint", "is_", "is_not", "attrgetter",
-    "methodcaller",
-))
-REFLECTIVE = frozenset((
-    "__self__", "__dict__", "__setattr__", "__delattr__", "__closure__", "__globals__", "__code__",
-    "__annotations__", "__dataclass_fields__", "__sizeof__", "__reduce__", "__reduce_ex__",
-    "__getstate__", "__subclasses__", "__weakref__", "cr_frame", "cr_await", "gi_frame", "f_locals",
-    "f_back", "cell_contents",
-))
+STATELESS = frozenset(
+    (
+        "builtins",
+        "math",
+        "cmath",
+        "operator",
+        "_operator",
+        "itertools",
+        "functools",
+        "_functools",
+        "dataclasses",
+        "enum",
+        "typing",
+        "collections",
+        "_collections",
+        "collections.abc",
+        "_collections_abc",
+        "abc",
+        "_abc",
+        "copy",
+        "heapq",
+        "_heapq",
+        "bisect",
+        "_bisect",
+        "types",
+        "numbers",
+        "fractions",
+        "zlib",
+        "binascii",
+        "string",
+        "reprlib",
+        "__future__",
+    )
+)
+FORBIDDEN = frozenset(
+    (
+        "id",
+        "hash",
+        "locals",
+        "globals",
+        "vars",
+        "dir",
+        "eval",
+        "exec",
+        "compile",
+        "setattr",
+        "delattr",
+        "open",
+        "input",
+        "__import__",
+        "breakpoint",
+        "is_",
+        "is_not",
+        "attrgetter",
+        "methodcaller",
+    )
+)
+REFLECTIVE = frozenset(
+    (
+        "__self__",
+        "__dict__",
+        "__setattr__",
+        "__delattr__",
+        "__closure__",
+        "__globals__",
+        "__code__",
+        "__annotations__",
+        "__dataclass_fields__",
+        "__sizeof__",
+        "__reduce__",
+        "__reduce_ex__",
+        "__getstate__",
+        "__subclasses__",
+        "__weakref__",
+        "cr_frame",
+        "cr_await",
+        "gi_frame",
+        "f_locals",
+        "f_back",
+        "cell_contents",
+    )
+)
 REBINDING = frozenset(("__dict__", "__class__", "__code__", "__bases__"))
 ATOMS = (bool, int, float, str, bytes, type(None), type(Ellipsis), complex)
 LEAVES: tuple[type, ...] = (
-    *ATOMS, range, type(NotImplemented), types.CodeType, types.MethodDescriptorType,
-    types.WrapperDescriptorType, types.ClassMethodDescriptorType, types.GetSetDescriptorType,
-    types.MemberDescriptorType, types.GenericAlias, types.UnionType,
+    *ATOMS,
+    range,
+    type(NotImplemented),
+    types.CodeType,
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+    types.ClassMethodDescriptorType,
+    types.GetSetDescriptorType,
+    types.MemberDescriptorType,
+    types.GenericAlias,
+    types.UnionType,
 )
-UNREAD = frozenset((
-    "__dict__", "__weakref__", "__doc__", "__annotations__", "__abstractmethods__", "_abc_impl",
-    "__dataclass_fields__", "__dataclass_params__",
-))
+UNREAD = frozenset(
+    (
+        "__dict__",
+        "__weakref__",
+        "__doc__",
+        "__annotations__",
+        "__abstractmethods__",
+        "_abc_impl",
+        "__dataclass_fields__",
+        "__dataclass_params__",
+    )
+)
 MISSING = object()
 _BETWEEN = (object(),)
 
@@ -410,9 +491,7 @@ class Environment:
         for line, path in found.compared:
             self._check_compared(code, line, path, space)
 
-    def _reach_names(
-        self, found: Scan, space: dict[str, Any], without: tuple[str, ...]
-    ) -> None:
+    def _reach_names(self, found: Scan, space: dict[str, Any], without: tuple[str, ...]) -> None:
         names = vars(builtins)
         if space.get("__builtins__", names) not in (builtins, names):
             raise Refused("the built-in names were replaced")

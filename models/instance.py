@@ -182,7 +182,7 @@ class Instance:
 
 
 def groups_of(protocol: Protocol, processes: list[Process]) -> dict[str, tuple[int, ...]]:
-    """Who meets in a sync: all, a rank, a role of a rank, and the groups that the protocol names."""
+    """Who meets in a sync: all, a rank, a role of a rank, and groups that the protocol names."""
     groups: dict[str, list[int]] = {"all": [p.number for p in processes]}
     for process in processes:
         for name in (f"rank {process.rank}", f"{process.role} of rank {process.rank}"):

@@ -83,7 +83,9 @@ class Lowering:
 
     # Actions
 
-    def actions(self, operation: Operation | None, progress: Progress, rank: int) -> tuple[Action, ...]:
+    def actions(
+        self, operation: Operation | None, progress: Progress, rank: int
+    ) -> tuple[Action, ...]:
         """The ways in which the process can take its next step."""
         assert operation is not None
         kind = operation.kind
@@ -154,7 +156,9 @@ class Lowering:
             for place, group in self._by_atom([w[0] for w in writes], profile.store_atomicity):
                 chosen = tuple(w for w in writes if w[0] in group)
                 packets.append(
-                    Packet(chosen, (), slot.rank, operation.queue, True, place, is_signal, False, False)
+                    Packet(
+                        chosen, (), slot.rank, operation.queue, True, place, is_signal, False, False
+                    )
                 )
                 profiles.append(profile)
         return Action(ActionKind.ISSUE, packets=tuple(packets), profiles=tuple(profiles))
@@ -181,7 +185,13 @@ class Lowering:
             Packet(
                 tuple((cell, -1, SET) for cell in group),
                 tuple(pairs[cell] for cell in group),
-                remote, operation.queue, True, place, False, is_get, False,
+                remote,
+                operation.queue,
+                True,
+                place,
+                False,
+                is_get,
+                False,
             )
             for place, group in self._by_atom(targets, profile.store_atomicity)
         )
@@ -234,7 +244,8 @@ class Lowering:
         cells = [cell for cell, _, _ in self.layout.cells_of(slot)]
         if len(cells) != 1:
             raise UserError(
-                f"an atomic on {slot}, which is {len(cells)} atoms", expected="one field in one atom"
+                f"an atomic on {slot}, which is {len(cells)} atoms",
+                expected="one field in one atom",
             )
         split = self._locks and slot.rank == rank and not slot.region.on_chip
         if split and progress:
@@ -264,7 +275,9 @@ class Lowering:
             return Action(ActionKind.CLEAN, cells=cells)
         if operation.kind is Kind.STORE_CACHED:
             return Action(
-                ActionKind.WRITE_CACHED, cells=cells, writes=self._writes(slot, operation.value, SET)
+                ActionKind.WRITE_CACHED,
+                cells=cells,
+                writes=self._writes(slot, operation.value, SET),
             )
         waits = operation.predicate is not None
         return Action(ActionKind.READ_CACHED, cells=cells, waits=waits, synchronizing=waits)
@@ -272,7 +285,11 @@ class Lowering:
     # Outcomes
 
     def outcome(
-        self, operation: Operation | None, progress: Progress, action: Action, values: tuple[int, ...]
+        self,
+        operation: Operation | None,
+        progress: Progress,
+        action: Action,
+        values: tuple[int, ...],
     ) -> Outcome:
         """What the action does with the value numbers ``values`` in its cells."""
         assert operation is not None

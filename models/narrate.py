@@ -152,7 +152,8 @@ def _describe_process(system: System, state: State, step: Step, after: State) ->
     if action.kind is ActionKind.UPDATE:
         cell = action.cells[0]
         old, new = system.value(state, cell), system.value(after, cell)
-        return f"{operation.kind.value} {operation.slot}: {system.values[old]} becomes {system.values[new]}"
+        change = f"{system.values[old]} becomes {system.values[new]}"
+        return f"{operation.kind.value} {operation.slot}: {change}"
     if action.kind is ActionKind.SYNC:
         return f"sync of {operation.group}"
     target = f" to rank {operation.target}" if operation.target is not None else ""

@@ -202,7 +202,8 @@ def source_read(outbox: Outbox, position: int, values: Sequence[int]) -> Outbox:
     elements = list(outbox)
     each = elements[position]
     writes = tuple(
-        (cell, value, mode) for (cell, _, mode), value in zip(each.packet.writes, values, strict=True)
+        (cell, value, mode)
+        for (cell, _, mode), value in zip(each.packet.writes, values, strict=True)
     )
     elements[position] = Element(each.packet._replace(writes=writes, reads=()), each.after, ())
     return _without(elements, set(), frozenset({position}))

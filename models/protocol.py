@@ -60,9 +60,9 @@ class Parameter:
         if self.values and value not in self.values:
             expected = " or ".join(map(str, self.values))
             raise UserError(f"{self.name} is {value!r}", where="--set", expected=expected)
-        if isinstance(self.default, int) and not isinstance(self.default, bool) and not self.values:
-            if isinstance(value, int) and value < 1:
-                raise UserError(f"{self.name} is {value}", where="--set", expected="at least 1")
+        counts = isinstance(self.default, int) and not isinstance(self.default, bool)
+        if counts and not self.values and isinstance(value, int) and value < 1:
+            raise UserError(f"{self.name} is {value}", where="--set", expected="at least 1")
 
 
 class Assumption(Parameter):

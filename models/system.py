@@ -94,10 +94,9 @@ class System:
 
     def initial(self) -> State:
         """The state before the first step."""
-        zero = self.values.number(0)
         state = [each.first.number for each in self.automata]
         state += self._start
-        state += [zero] * len(self.cells) if self.features.locks else []
+        state += [self.values.number(0)] * len(self.cells) if self.features.locks else []
         state += self._start if self.features.twins else []
         state += [0] * (self.width - len(state))
         return tuple(state)

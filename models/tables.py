@@ -129,8 +129,14 @@ def _table_node(node: Node, statements: _Statements) -> TableNode:
     if operation is not None:
         operation = replace(operation, predicate=None, update=None)
     return TableNode(
-        node.state, node.actions, edges, node.ledger, node.in_sweep,
-        operation, node.place, node.error,
+        node.state,
+        node.actions,
+        edges,
+        node.ledger,
+        node.in_sweep,
+        operation,
+        node.place,
+        node.error,
     )
 
 
@@ -173,8 +179,10 @@ class TableAutomaton(Automaton):
         self.nodes = [_node(number, each) for number, each in enumerate(table.nodes)]
         for node, each in zip(self.nodes, table.nodes, strict=True):
             for key, edge in each.edges.items():
-                node.edges[key] = None if edge is None else Edge(
-                    self.nodes[edge.target], statements[edge.statements], edge.writes
+                node.edges[key] = (
+                    None
+                    if edge is None
+                    else Edge(self.nodes[edge.target], statements[edge.statements], edge.writes)
                 )
         self.first = self.nodes[table.first]
         self.first_statements = statements[table.first_statements]
@@ -197,8 +205,14 @@ class TableAutomaton(Automaton):
 
 def _node(number: int, table: TableNode) -> Node:
     return Node(
-        number, table.state, table.operation, table.place, table.actions, table.ledger,
-        error=table.error, in_sweep=table.in_sweep,
+        number,
+        table.state,
+        table.operation,
+        table.place,
+        table.actions,
+        table.ledger,
+        error=table.error,
+        in_sweep=table.in_sweep,
     )
 
 

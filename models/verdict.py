@@ -167,9 +167,7 @@ def from_data(kind: type[Any], data: Any, where: str) -> Any:
     if not isinstance(data, dict):
         raise UserError("not a JSON object", where=where, expected=f"a {kind.__name__.lower()}")
     if data.get("schema") != SCHEMA:
-        raise UserError(
-            f"schema {data.get('schema')!r}", where=where, expected=f"schema {SCHEMA}"
-        )
+        raise UserError(f"schema {data.get('schema')!r}", where=where, expected=f"schema {SCHEMA}")
     if data.get("kind") != kind.__name__.lower():
         raise UserError(
             f"a {data.get('kind')!r}", where=where, expected=f"a {kind.__name__.lower()}"

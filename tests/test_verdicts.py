@@ -145,7 +145,9 @@ def test_json_round_trips(quiet: bool) -> None:
     found = verdict(with_settings(instance(FlagAfterData), quiet=quiet))
     assert from_data(Verdict, json.loads(json.dumps(to_data(found))), "v.json") == found
     if found.trace is not None:
-        assert from_data(Trace, json.loads(json.dumps(to_data(found.trace))), "t.json") == found.trace
+        assert (
+            from_data(Trace, json.loads(json.dumps(to_data(found.trace))), "t.json") == found.trace
+        )
 
 
 @pytest.mark.parametrize(

@@ -93,9 +93,7 @@ def assignments(instance: Instance) -> Iterator[Choices]:
     yield from pending
 
 
-def _search_all(
-    instance: Instance, asked: frozenset[str], engine: str, coverage: Coverage
-) -> None:
+def _search_all(instance: Instance, asked: frozenset[str], engine: str, coverage: Coverage) -> None:
     pending = list(assignments(instance))
     while pending:
         choices = pending.pop(0)
@@ -230,7 +228,10 @@ def _notes(coverage: Coverage) -> tuple[str, ...]:
 
 
 def question_of(
-    instance: Instance, name: str, dropped: tuple[str, ...] = (), mutant: str = "",
+    instance: Instance,
+    name: str,
+    dropped: tuple[str, ...] = (),
+    mutant: str = "",
     properties: tuple[str, ...] = PROPERTIES,
 ) -> Question:
     """The question that a verdict on ``instance`` answers."""

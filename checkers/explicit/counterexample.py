@@ -171,7 +171,7 @@ def causal_past(system: System, taken: Taken, finding: Finding) -> list[int]:
 
 
 def _roots(system: System, taken: Taken, state: State) -> list[int]:
-    """For a failure of a state: each process's last step, and the last write of what it waits for."""
+    """For a failure of a state: the last step of each process and last write of what it awaits."""
     last_step, last_write, _ = _last(system, taken)
     roots = set(last_step.values())
     for process in range(system.processes):
@@ -273,9 +273,7 @@ def missing_edge(system: System, taken: Taken, finding: Finding) -> str:
     return f"nothing orders this landing after {where}: {describe(system, before, transition)}"
 
 
-def _overwriter(
-    system: System, taken: Taken, cells: Sequence[int], expected: str
-) -> int | None:
+def _overwriter(system: System, taken: Taken, cells: Sequence[int], expected: str) -> int | None:
     """The landing that overwrote what should have been read, if that had landed before."""
     held: set[int] = set()
     for number, (_, transition) in enumerate(taken):

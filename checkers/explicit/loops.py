@@ -13,7 +13,9 @@ def has_loop(automaton: Automaton) -> bool:
     """
     after = {
         node.number: [
-            edge.target.number for edge in node.edges.values() if edge is not None and not edge.again
+            edge.target.number
+            for edge in node.edges.values()
+            if edge is not None and not edge.again
         ]
         for node in automaton.nodes
     }

@@ -116,7 +116,7 @@ class PersistentSets:
         return found
 
     def _deliverable(self, state: State, owner: int) -> Iterator[int]:
-        """The positions of the puts that the fabric may act on next, in the order of their steps."""
+        """The positions of the puts that the fabric may act on next, in order of their steps."""
         outbox = state[self.system.first_outbox + owner]
         return (each.position for each in self.system.deliveries(owner, outbox))
 

@@ -75,9 +75,7 @@ def _tabulate(system: System, trace: Trace) -> None:
         pass
 
 
-def _chosen(
-    name: Hashable, values: tuple[Hashable, ...], told: dict[str, str]
-) -> Hashable:
+def _chosen(name: Hashable, values: tuple[Hashable, ...], told: dict[str, str]) -> Hashable:
     recorded = told.get(spoken(name))
     return next((value for value in values if str(value) == recorded), values[0])
 

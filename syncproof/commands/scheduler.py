@@ -98,7 +98,11 @@ def _print(
     console = console_on(sys.stdout)
     if not asked.quiet:
         rows = [
-            (Text(each.answer.value, style=STYLES[each.answer]), each.property, printable(each.detail))
+            (
+                Text(each.answer.value, style=STYLES[each.answer]),
+                each.property,
+                printable(each.detail),
+            )
             for each in verdict.properties
         ]
         print_columns(console, rows, gap=3)
