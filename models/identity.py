@@ -19,16 +19,8 @@ from functools import cache
 from itertools import chain
 from typing import Any, TypeAlias
 
-from syncproof.models.identity_walk import (
-    NULL,
-    WORD,
-    Environment,
-    Refused,
-    image,
-    plain,
-    resolves,
-    trusted,
-)
+from syncproof.models.identity_scan import NULL, Refused, plain, resolves, trusted
+from syncproof.models.identity_walk import WORD, Environment, image
 
 STANDING = (
     types.MethodDescriptorType,

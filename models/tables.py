@@ -15,7 +15,7 @@ from syncproof.models.automaton import Automaton
 from syncproof.models.fabric import Profile
 from syncproof.models.lowering import Action
 from syncproof.models.memory import Cell
-from syncproof.models.nodes import Edge, Ledger, Node, Place, Process
+from syncproof.models.nodes import Edge, Ledger, Node, Place, Process, TokenKey
 from syncproof.models.operations import Operation, Statement
 from syncproof.models.system import System
 from syncproof.models.transitions import Features
@@ -24,7 +24,7 @@ from syncproof.models.values import Values, typed
 EdgeKey = tuple[int, tuple[int, ...]]
 """(action, the value numbers in the cells that it reads)."""
 
-LedgerEntry = tuple[frozenset[Hashable], frozenset[tuple[Hashable, int]]]
+LedgerEntry = tuple[frozenset[TokenKey], frozenset[tuple[TokenKey, int]]]
 
 
 class Unmet(Exception):
