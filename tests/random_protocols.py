@@ -337,20 +337,24 @@ def draw_profile(pick: Pick) -> Profile:
     )
 
 
-def draw_plan(pick: Pick, lines: bool = False) -> Plan:
-    """A random system of two or three processes with one to four instructions each."""
+def draw_plan(pick: Pick, lines: bool = False, words: Sequence[str] = FULL) -> Plan:
+    """A random system of two or three processes with one to four instructions each.
+
+    ``lines`` adds a region behind write-back caches; ``words`` are the instructions to draw from.
+    """
     ranks, instances = pick(SHAPES)
     count = ranks * instances
     longest = 4 if count == 2 else 3
     spots = [_draw_spot(pick, ranks) for _ in range(pick((1, 2, 2)))]
-    words = FULL + CACHED * 2 if lines else FULL
+    words = (*words, *CACHED, *CACHED) if lines else words
     programs = []
     for _ in range(count):
         length = pick(range(1, longest + 1))
         programs.append([_draw(pick, words, spots, ranks, length) for _ in range(length)])
     meeting = pick((None, None, None, Instruction("sync"), Instruction("kernel_end")))
     for number, program in enumerate(programs):
-        _serve(pick, program, [each for other in programs if other is not program for each in other])
+        others = [each for other in programs if other is not program for each in other]
+        _serve(pick, program, others)
         if meeting is not None and (number < instances or meeting.kind == "sync"):
             program.insert(pick(range(len(program) + 1)), meeting)
     free = pick((False,) * 7 + (True,))
@@ -407,9 +411,9 @@ def _draw(
     )
 
 
-def plan_of(seed: int, lines: bool = False) -> Plan:
+def plan_of(seed: int, lines: bool = False, words: Sequence[str] = FULL) -> Plan:
     """The plan that a seed stands for."""
-    return draw_plan(random.Random(seed).choice, lines)
+    return draw_plan(random.Random(seed).choice, lines, words)
 
 
 # Systems

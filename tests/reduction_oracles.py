@@ -82,7 +82,11 @@ def difference(system: System, reduction: Reduction = PersistentSets) -> str | N
     so that the tables are filled in another order than the full one would.
     """
     reduced = search(system, reduction(system, ASKED).choose)
-    full = search(system, None)
+    return compared(reduced, search(system, None))
+
+
+def compared(reduced: Seen, full: Seen) -> str | None:
+    """How a reduced search differs from a full one of the same system."""
     if reduced.stopped or full.stopped:
         return None
     if reduced.bad != full.bad:
@@ -116,6 +120,7 @@ class BruteForce:
     outside: int = OUTSIDE
     checked: int = 0
     _moves: dict[State, Moves] = field(default_factory=dict)
+    _known: dict[tuple[State, frozenset[Key]], str] = field(default_factory=dict)
 
     def broken(self, reduction: Reduction = PersistentSets, states: int = 40) -> str:
         """The first chosen set that is not persistent, in up to ``states`` states of the search."""
@@ -134,12 +139,14 @@ class BruteForce:
             if len(chosen) < len(enabled):
                 self.checked += 1
                 steps = {_unnumbered(each) for each in chosen}
-                keys = {
+                keys = frozenset(
                     key
                     for key, moves in self.moves(state).items()
                     if any(_unnumbered(each) in steps for each in moves)
-                }
-                why = self.not_persistent(state, keys)
+                )
+                if (state, keys) not in self._known:
+                    self._known[state, keys] = self.not_persistent(state, keys)
+                why = self._known[state, keys]
                 if why:
                     return f"{[each.step for each in chosen]}: {why}"
             work += [each.state for each in chosen if not absorbed(each)]
@@ -165,7 +172,7 @@ class BruteForce:
                     found.setdefault(("packet", process, element.packet), []).append(next(landings))
         return found
 
-    def not_persistent(self, state: State, members: set[Key]) -> str:
+    def not_persistent(self, state: State, members: frozenset[Key]) -> str:
         """A run of the others, up to a bound, behind which a member is disabled or conflicts."""
         seen, work = {state}, [state]
         while work and len(seen) < self.outside:

@@ -15,7 +15,7 @@ from syncproof.models.outbox import ADD, SET, Write
 from syncproof.models.system import System
 from syncproof.models.transitions import State
 
-MOST_CONTENTS = 64
+MOST_CONTENTS = 32
 
 
 class GiveUp(Exception):
@@ -80,7 +80,7 @@ class AbstractMemory:
         self._copies: dict[int, dict[int, None]] = {}
         self._effects: dict[int, dict[Effect, int]] = {}
         self._instances: set[tuple[int, Hashable]] = set()
-        self._updates: dict[Effect, tuple[int, dict[int, int]]] = {}
+        self._updates: dict[Effect, tuple[int, dict[tuple[int | None, int], None]]] = {}
 
     # Reading
 
@@ -164,12 +164,12 @@ class AbstractMemory:
         for (value,) in tuple(self.combinations((source,))):
             self.store(((target, value, SET),), None)
 
-    def update(self, effect: Effect, cell: int, old: int, new: int) -> None:
-        """An action that, where it reads ``old`` in a cell, writes ``new``, at most once."""
+    def update(self, effect: Effect, cell: int, old: int | None, new: int) -> None:
+        """An action that writes ``new`` where it reads ``old`` (None: anywhere), at most once."""
         atom = self.atoms.atom_of[cell]
         _, table = self._updates.setdefault(effect, (self.atoms.index_in[cell], {}))
-        if old not in table:
-            table[old] = new
+        if (old, new) not in table:
+            table[old, new] = None
             self._effects.setdefault(atom, {})[effect] = 1
             self._again(atom)
 
@@ -186,17 +186,18 @@ class AbstractMemory:
         for effect, count in tuple(self._effects.get(atom, {}).items()):
             number = sum(used == effect for used, _ in usage)
             if number < count:
-                after = self._affected(effect, held)
-                if after is not None:
+                for after in self._affected(effect, held):
                     yield after, usage | {(effect, number)}
 
-    def _affected(self, effect: Effect, held: Contents) -> Contents | None:
-        if effect in self._updates:
-            index, table = self._updates[effect]
-            new = table.get(held[index])
-            return None if new is None else (*held[:index], new, *held[index + 1 :])
-        writes: tuple[Write, ...] = effect[1]  # type: ignore[assignment]
-        return self.applied(held, writes)
+    def _affected(self, effect: Effect, held: Contents) -> Iterator[Contents]:
+        if effect not in self._updates:
+            writes: tuple[Write, ...] = effect[1]  # type: ignore[assignment]
+            yield self.applied(held, writes)
+            return
+        index, table = self._updates[effect]
+        for old, new in tuple(table):
+            if old is None or old == held[index]:
+                yield (*held[:index], new, *held[index + 1 :])
 
     def _may_hold(self, atom: int, held: Contents, usage: Usage) -> None:
         known = self.contents(atom)

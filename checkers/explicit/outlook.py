@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from syncproof.checkers.explicit.contents import AbstractMemory, Atoms, GiveUp
 from syncproof.models import outbox as boxes
-from syncproof.models.lowering import Action, ActionKind
-from syncproof.models.nodes import Edge, Node
+from syncproof.models.lowering import BETWEEN, Action, ActionKind
+from syncproof.models.nodes import Edge, Node, TooLong
 from syncproof.models.operations import Consumed, Failed, GhostCheck, GhostUpdate, Statement
 from syncproof.models.outbox import ADD, SET, Packet, Write
 from syncproof.models.system import System
@@ -131,8 +131,11 @@ class Outlook:
 
     def _finish(self) -> None:
         """Go on until nothing is new. What is counted on once must not lie on a cycle."""
-        while self._work:
-            self._go_on(self._work.pop())
+        try:
+            while self._work:
+                self._go_on(self._work.pop())
+        except TooLong:
+            raise GiveUp from None
         for place in self._once:
             if self._may_come_back(place):
                 raise GiveUp
@@ -149,19 +152,17 @@ class Outlook:
                 work += self._after.get(each, ())
         return False
 
-    def follow(self, process: int, action: Action, edges: Iterable[tuple[int, Edge]]) -> None:
-        """Let a frozen process take one step, with the ``edges`` of others that take it along.
+    def follow(self, process: int, action: Action) -> None:
+        """Let a frozen process take one step: what it issues comes on top of all else.
 
-        What it changes comes on top of what the others might do before. Raises `GiveUp`.
+        Raises `GiveUp` where more is changed than that: a step that writes at once, or a sync,
+        which takes others along.
         """
-        if action.kind in (ActionKind.UPDATE, ActionKind.WRITE):
+        if action.kind in (ActionKind.UPDATE, ActionKind.WRITE, ActionKind.SYNC):
             raise GiveUp
         for packet in action.packets if action.kind is ActionKind.ISSUE else ():
             self._followed += 1
             self._lands(packet, ProcessAgent(process), self._followed)
-        for member, edge in edges:
-            place = Place(member, edge.target, ((action.group, 1),))
-            self._visit(place, Behind(Fenced.NOT, False))
         self._finish()
 
     # Memory
@@ -250,13 +251,23 @@ class Outlook:
             self._issue(place, number, action, behind.fenced)
             behind = behind._replace(quiet=False)
         elif action.kind is ActionKind.WRITE:
-            self._counted(place, action.writes)
-            self._store(action.writes, Writer(ProcessAgent(process), None), (place, number))
+            self._write(place, number, action)
         elif action.kind is ActionKind.FENCE and action.packets:
             behind = behind._replace(fenced=max(behind.fenced, self._fence(process, action)))
         edge = self.system.automata[process].edge(place.node, number, ())
         assert edge is not None
         self._take(place, edge, behind)
+
+    def _write(self, place: Place, number: int, action: Action) -> None:
+        writer, writes = Writer(ProcessAgent(place.process), None), action.writes
+        base = place.node.base
+        if base is not None and dict(place.node.progress).keys() == {BETWEEN}:
+            cell, value, _ = writes[0]
+            self._written(cell, writer)
+            self.memory.update(("update", place._replace(node=base), 0), cell, None, value)
+            writes = writes[1:]
+        self._counted(place, writes)
+        self._store(writes, writer, (place, number))
 
     def _take(self, place: Place, edge: Edge, behind: Behind) -> None:
         process = place.process

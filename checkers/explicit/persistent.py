@@ -2,9 +2,9 @@
 
 A set T of enabled steps is persistent if nothing that the others can do before a step of T
 conflicts with one of T. T holds every enabled step of some *agents* (processes, and puts in
-flight); all others run on in an over-approximation in which a cell holds a set of values
-(`Outlook`). If an access met that way conflicts with a member of T, the agent behind it joins,
-and the run is repeated. The argument is in docs/soundness.md.
+flight); all others run on in an over-approximation in which memory holds sets of values
+(`Outlook`). If a step met that way conflicts with a member of T, the agent behind it joins, and
+the run is repeated. The argument is in docs/soundness.md.
 """
 
 from __future__ import annotations
@@ -19,14 +19,12 @@ from syncproof.checkers.explicit.outlook import (
     Outlook,
     PacketAgent,
     ProcessAgent,
+    ghosts_of,
 )
+from syncproof.checkers.explicit.standing import Outlooks, Standing
 from syncproof.models.lowering import ActionKind
-from syncproof.models.operations import GhostCheck, GhostUpdate
 from syncproof.models.system import System
 from syncproof.models.transitions import State, Transition
-
-MOST_STATES = 64
-"""States that outlooks are kept for, until the search comes to them."""
 
 FREE = (ActionKind.ISSUE, ActionKind.FENCE, ActionKind.QUIET, ActionKind.SYNC)
 
@@ -43,8 +41,7 @@ class PersistentSets:
 
     def __post_init__(self) -> None:
         self._atoms = Atoms(self.system)
-        self._in_order = self.system.automata[0].profile.same_address_order
-        self._standing: dict[State, dict[int, Outlook]] = {}
+        self._standing = Standing(self.system, self._atoms, self.asked)
 
     @staticmethod
     def covers(system: System) -> bool:
@@ -54,14 +51,14 @@ class PersistentSets:
 
     def choose(self, state: State, enabled: list[Transition]) -> list[Transition]:
         """A persistent set of the enabled steps, a single one where it is found."""
-        standing = self._standing.pop(state, {})
-        chosen = enabled if len(enabled) <= 1 else self._choose(state, enabled, standing)
-        if len(chosen) == 1 and standing:
-            self._hand_on(state, chosen[0], standing)
+        known = self._standing.outlooks(state)
+        chosen = enabled if len(enabled) <= 1 else self._choose(state, enabled, known)
+        if len(chosen) == 1:
+            self._standing.hand_on(state, chosen[0], known)
         return chosen
 
     def _choose(
-        self, state: State, enabled: list[Transition], standing: dict[int, Outlook]
+        self, state: State, enabled: list[Transition], known: Outlooks
     ) -> list[Transition]:
         for each in enabled:
             if each.step.kind != "process":
@@ -69,8 +66,9 @@ class PersistentSets:
             if self._is_free(state, each):
                 return [each]
         by_agent = self._by_agent(state, enabled)
-        seeds = self._seeds(state, by_agent)
-        alone = self._alone(state, seeds, by_agent, standing)
+        seeds = [a for a in self._seeds(state, by_agent) if not self._is_split(state, a, by_agent)]
+        single = {agent: by_agent[agent][0] for agent in seeds if len(by_agent[agent]) == 1}
+        alone = self._standing.alone(state, single, known)
         if alone is not None:
             return by_agent[alone]
         best = enabled
@@ -95,7 +93,7 @@ class PersistentSets:
             node = self.system.node(state, member)
             edge = self.system.automata[member].edge(node, 0, ())
             assert edge is not None
-            if any(isinstance(s, (GhostUpdate, GhostCheck)) for s in edge.statements):
+            if ghosts_of(edge.statements):
                 return False
         return True
 
@@ -142,123 +140,6 @@ class PersistentSets:
                 first.append(agent)
         return first + then + last
 
-    # One process stands still
-
-    def _alone(
-        self,
-        state: State,
-        seeds: list[Agent],
-        by_agent: dict[Agent, list[Transition]],
-        standing: dict[int, Outlook],
-    ) -> Agent | None:
-        """An agent whose only step commutes with all that comes while some process stands still.
-
-        The outlooks of earlier states are asked first: they may have grown stale, so that a
-        conflict in one of them means only that a new one is worth its time.
-        """
-        blocked = self._blocked(state)
-        seeds = [
-            seed
-            for seed in seeds
-            if len(by_agent[seed]) == 1 and not self._is_split(state, seed, by_agent)
-        ]
-        for seed in seeds:
-            for process in self._stands(state, seed, blocked):
-                known = standing.get(process)
-                if known and self._commutes(state, seed, by_agent[seed][0], known):
-                    return seed
-        fresh: set[int] = set()
-        for seed in seeds:
-            for process in self._stands(state, seed, blocked):
-                if process not in fresh:
-                    fresh.add(process)
-                    self._renew(state, process, standing)
-                known = standing.get(process)
-                if known and self._commutes(state, seed, by_agent[seed][0], known):
-                    return seed
-        return None
-
-    def _renew(self, state: State, process: int, standing: dict[int, Outlook]) -> None:
-        """An outlook from ``state`` in which ``process`` stands still."""
-        standing.pop(process, None)
-        outlook = Outlook(self.system, self._atoms, state, {ProcessAgent(process)}, self.asked)
-        try:
-            outlook.run()
-        except GiveUp:
-            return
-        standing[process] = outlook
-
-    def _stands(
-        self, state: State, seed: Agent, blocked: dict[int, list[tuple[int, frozenset[int]]]]
-    ) -> list[int]:
-        """Processes that stand still as long as the step of ``seed`` is not taken: its own; those
-        that wait for nothing but this put, and its issuer if that waits for its landing."""
-        if isinstance(seed, ProcessAgent):
-            return [seed.process]
-        system = self.system
-        packet = system.outbox(state, seed.owner)[seed.position].packet
-        if packet.reads or packet.is_get or not self._in_order:
-            return []
-        cells = {cell for cell, _, _ in packet.writes}
-        waiting = [
-            process
-            for cell in cells
-            for process, waited in blocked.get(cell, ())
-            if cells >= waited
-        ]
-        actions = system.node(state, seed.owner).actions
-        if (
-            len(actions) == 1
-            and actions[0].kind is ActionKind.QUIET
-            and (actions[0].target < 0 or packet.target in (actions[0].target, -1))
-            and not system.automata[seed.owner].quiet_is_local
-        ):
-            waiting.append(seed.owner)
-        return waiting
-
-    def _blocked(self, state: State) -> dict[int, list[tuple[int, frozenset[int]]]]:
-        """The processes that a wait blocks, with the cells that it looks at, by one of these."""
-        found: dict[int, list[tuple[int, frozenset[int]]]] = {}
-        for process in range(self.system.processes):
-            node = self.system.node(state, process)
-            if len(node.actions) == 1 and node.actions[0].waits:
-                cells = node.actions[0].cells
-                values = tuple([self.system.value(state, cell) for cell in cells])
-                if self.system.automata[process].edge(node, 0, values) is None:
-                    found.setdefault(cells[0], []).append((process, frozenset(cells)))
-        return found
-
-    def _commutes(
-        self, state: State, seed: Agent, member: Transition, outlook: Outlook
-    ) -> bool:
-        behind = seed.owner if isinstance(seed, PacketAgent) else -1
-        try:
-            return conflict(outlook, state, seed, member, behind) is None
-        except GiveUp:
-            return False
-
-    def _hand_on(self, state: State, taken: Transition, standing: dict[int, Outlook]) -> None:
-        """Keep the outlooks for the next state: a step of another process was in them already,
-        one of the process that stands still is added."""
-        step, system = taken.step, self.system
-        if step.kind == "process":
-            action = system.node(state, step.process).actions[step.what[0]]
-            edges = [
-                (member, edge)
-                for member in action.members
-                if (edge := system.automata[member].edge(system.node(state, member), 0, ()))
-            ]
-            for process in action.members or (step.process,):
-                if process in standing:
-                    try:
-                        others = [each for each in edges if each[0] != process]
-                        standing[process].follow(process, action, others)
-                    except GiveUp:
-                        del standing[process]
-        if len(self._standing) >= MOST_STATES:
-            del self._standing[next(iter(self._standing))]
-        self._standing[taken.state] = standing
-
     # Sets that grow
 
     def _closed(
@@ -268,7 +149,7 @@ class PersistentSets:
         agents = {seed}
         while True:
             members = [each for agent in agents for each in by_agent[agent]]
-            if len(members) >= bound or any(self._is_split(state, a, by_agent) for a in agents):
+            if len(members) >= bound:
                 return None
             outlook = Outlook(self.system, self._atoms, state, agents, self.asked)
             try:
@@ -279,7 +160,7 @@ class PersistentSets:
                 added = self._responsible(state, found, outlook, by_agent)
             except GiveUp:
                 return None
-            if added in agents:
+            if added in agents or self._is_split(state, added, by_agent):
                 return None
             agents.add(added)
 
@@ -332,7 +213,8 @@ class PersistentSets:
                     here = system.node(state, member).actions
                     if not any(a.kind is ActionKind.SYNC and a.group == action.group for a in here):
                         return ProcessAgent(member)
-            if action.kind is ActionKind.QUIET or (action.ordered and system.outbox(state, process)):
+            behind_puts = action.ordered and bool(system.outbox(state, process))
+            if action.kind is ActionKind.QUIET or behind_puts:
                 for position in self._deliverable(state, process):
                     return PacketAgent(process, position)
             for cell in action.cells:
