@@ -169,10 +169,14 @@ class Queue:
 
     def landings(self, cells: Cells) -> list[str]:
         """The steps in which the first of the queue lands."""
-        shift = [] if self.declared else [
-            f"{self.name}_{i} = {f'{self.name}_{i + 1}' if i + 1 < self.depth else 0}"
-            for i in range(self.depth)
-        ]
+        shift = (
+            []
+            if self.declared
+            else [
+                f"{self.name}_{i} = {f'{self.name}_{i + 1}' if i + 1 < self.depth else 0}"
+                for i in range(self.depth)
+            ]
+        )
         found = []
         for number, packet in enumerate(self.packets, 1):
             first = f"{self.name}?{number}" if self.declared else f"{self.name}_0 == {number}"
@@ -191,7 +195,9 @@ def queues_of(tables: Tables, declared: bool) -> list[Queue]:
     found: list[Queue] = []
     for owner, table in enumerate(tables.processes):
         packets = dict.fromkeys(
-            settled(packet) for action in actions_of(table) for packet in action.packets
+            settled(packet)
+            for action in actions_of(table)
+            for packet in action.packets
             if not packet.is_fence
         )
         for group in _overlapping(list(packets)):
@@ -266,4 +272,3 @@ def uncovered(what: str) -> UserError:
         where="Promela",
         expected="puts, loads, waits, atomics, syncs and quiets on unordered or immediate fabrics",
     )
-

@@ -68,7 +68,8 @@ def run_spin(
     missing = missing_programs()
     if missing:
         raise UserError(
-            f"{' and '.join(missing)} cannot be found", where="SPIN",
+            f"{' and '.join(missing)} cannot be found",
+            where="SPIN",
             expected="the programs spin and gcc on PATH (Debian: apt-get install spin gcc)",
         )
     limits = limits or Limits()
@@ -90,7 +91,8 @@ def _run(command: Sequence[str], place: Path, limits: Limits) -> str:
         )
     except subprocess.TimeoutExpired:
         raise UserError(
-            f"{command[0]} took more than {limits.seconds:g} s", where="SPIN",
+            f"{command[0]} took more than {limits.seconds:g} s",
+            where="SPIN",
             expected="a smaller system or a larger limit",
         ) from None
     if done.returncode:

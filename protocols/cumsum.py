@@ -165,9 +165,7 @@ class KernelDecomposition(PrefixSum):
 
     def memory(self) -> None:
         super().memory()
-        self.window = Region(
-            index=(RANK, TOKEN, self.windows), fields={"flag": 32, "payload": 480}
-        )
+        self.window = Region(index=(RANK, TOKEN, self.windows), fields={"flag": 32, "payload": 480})
         self.output = self.include(Output, token_bytes=480)
 
     @role(instances="token_cores")

@@ -163,9 +163,7 @@ async def mbarrier_arrive(
     core: Core, barrier: Slot, arrivals: int, *, expect_bytes: int = 0, at: str = ""
 ) -> None:
     """Arrive, with ``expect_bytes`` as arrive.expect_tx; ``arrivals`` as in `mbarriers`."""
-    old = await core.atomic(
-        barrier, lambda phase: phase.after(1, expect_bytes, arrivals), at=at
-    )
+    old = await core.atomic(barrier, lambda phase: phase.after(1, expect_bytes, arrivals), at=at)
     core.check(old.pending > 0, "more arrivals than the mbarrier expects in a phase")
 
 

@@ -30,9 +30,7 @@ def transposed_order(experts: int, cores: int) -> tuple[int, ...]:
     The last rows are short, or empty, where the cores do not divide the experts.
     """
     columns = -(-experts // cores)
-    return tuple(
-        expert for column in range(columns) for expert in range(column, experts, columns)
-    )
+    return tuple(expert for column in range(columns) for expert in range(column, experts, columns))
 
 
 def hop_sorted_order(hops: Sequence[Hop]) -> tuple[int, ...]:
@@ -120,9 +118,7 @@ class Routing:
         return sum(self.counts)
 
 
-def routing_of(
-    tokens: Sequence[int], experts: int, hops: Sequence[Hop], cores: int
-) -> Routing:
+def routing_of(tokens: Sequence[int], experts: int, hops: Sequence[Hop], cores: int) -> Routing:
     """The routing of a list that holds each token's expert, in any order."""
     counts = [0] * experts
     for position, expert in enumerate(tokens):
@@ -234,13 +230,15 @@ def hop_classes(text: str, experts: int) -> tuple[str, ...]:
             )
         if len(hops) + int(count) > experts:
             raise UserError(
-                f"hop classes for more than the {experts} experts", where="hops",
+                f"hop classes for more than the {experts} experts",
+                where="hops",
                 expected=f"counts that add up to {experts}",
             )
         hops.extend([name] * int(count))
     if len(hops) != experts:
         raise UserError(
-            f"hop classes cover {len(hops)} of {experts} experts", where="hops",
+            f"hop classes cover {len(hops)} of {experts} experts",
+            where="hops",
             expected=f"counts that add up to {experts}",
         )
     return tuple(hops)
@@ -263,10 +261,14 @@ def hop_table(scheduler: Scheduler, routing: RoutingData) -> list[list[str]]:
         mine = [sequence[target] for target in view.targets]
         cells = [(mine.count(hop), bounds[hop]) for hop in classes]
         rows.append(
-            [str(core), *(f"{count}{'!' * (count > bound)}" for count, bound in cells),
-             str(len(mine))]
+            [
+                str(core),
+                *(f"{count}{'!' * (count > bound)}" for count, bound in cells),
+                str(len(mine)),
+            ]
         )
     rows.append(["all", *(str(totals[hop]) for hop in classes), str(routing.tokens)])
-    rows.append(["bound", *(str(bounds[hop]) for hop in classes),
-                 str(-(-routing.tokens // routing.cores))])
+    rows.append(
+        ["bound", *(str(bounds[hop]) for hop in classes), str(-(-routing.tokens // routing.cores))]
+    )
     return rows

@@ -34,7 +34,8 @@ def most_senders_at_once(tiles: Sequence[Sequence[int]], rotated: bool = True) -
     for rank, row in enumerate(tiles):
         if len(row) != ranks:
             raise UserError(
-                f"rank {rank} has tiles for {len(row)} of {ranks} ranks", where="tiles",
+                f"rank {rank} has tiles for {len(row)} of {ranks} ranks",
+                where="tiles",
                 expected="one count for each destination",
             )
         time = 0

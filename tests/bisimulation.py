@@ -21,8 +21,11 @@ def compare(one: System, other: System) -> int:
     accesses that races are judged by, the lines shown or the judgement of an end are not the same.
     """
     start = (one.initial_transition(), other.initial_transition())
-    _same("what is said first", start[0].failures + start[0].reached,
-          start[1].failures + start[1].reached)
+    _same(
+        "what is said first",
+        start[0].failures + start[0].reached,
+        start[1].failures + start[1].reached,
+    )
     first = (start[0].state, start[1].state)
     seen, work = {first}, deque([first])
     while work:

@@ -266,9 +266,7 @@ OPERATIONS: dict[str, Role] = {
     "quiet": lambda p, c, s, kept: c.quiet(),
     "sync": lambda p, c, s, kept: c.sync("all"),
     "kernel_end": lambda p, c, s, kept: c.kernel_end(),
-    "store_cached": lambda p, c, s, kept: c.store(
-        slot_of(p, s.spot), _value(s, kept), cached=True
-    ),
+    "store_cached": lambda p, c, s, kept: c.store(slot_of(p, s.spot), _value(s, kept), cached=True),
     "load_cached": lambda p, c, s, kept: c.load(slot_of(p, s.spot), cached=True),
     "clean": lambda p, c, s, kept: c.clean_and_invalidate(slot_of(p, s.spot)),
 }

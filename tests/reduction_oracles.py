@@ -67,9 +67,7 @@ def search(system: System, choose: Choose | None) -> Seen:
     """The whole graph, or the part of it that ``choose`` leaves."""
     system.polled.clear()
     try:
-        graph = explore(
-            system, choose, ASKED, Meter(Budget(states=LARGEST)), stop_at_first=False
-        )
+        graph = explore(system, choose, ASKED, Meter(Budget(states=LARGEST)), stop_at_first=False)
     except UserError:
         return Seen(None, set())
     return Seen(graph, set(system.polled))

@@ -409,14 +409,32 @@ async def by_type() -> None:
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [(0, 0.0), (0, False), (1, True), (0.0, -0.0), ("a", b"a"), (None, 0), ((), []),
-     ([], bytearray()),
-     ((1,), (1.0,)), ({"a": 1, "b": 2}, {"b": 2, "a": 1}), (range(2), range(0, 2, 3)),
-     (Pair(1, 2), Pair(2, 1)), (Pair(1, 2), PairFrom(1)), (Colour.RED, Colour.BLUE),
-     (slice(1), slice(2)), (float("nan"), float("inf")), (Opaque(1), Opaque(2)),
-     (300, 300.0), (1000, "1000"),
-     (b"ab", "b'ab'"),
-     (Block({"a": 1}), Block({"b": 1})), (iter((1, 2)), iter([1, 2])), (int, bool), (..., None)],
+    [
+        (0, 0.0),
+        (0, False),
+        (1, True),
+        (0.0, -0.0),
+        ("a", b"a"),
+        (None, 0),
+        ((), []),
+        ([], bytearray()),
+        ((1,), (1.0,)),
+        ({"a": 1, "b": 2}, {"b": 2, "a": 1}),
+        (range(2), range(0, 2, 3)),
+        (Pair(1, 2), Pair(2, 1)),
+        (Pair(1, 2), PairFrom(1)),
+        (Colour.RED, Colour.BLUE),
+        (slice(1), slice(2)),
+        (float("nan"), float("inf")),
+        (Opaque(1), Opaque(2)),
+        (300, 300.0),
+        (1000, "1000"),
+        (b"ab", "b'ab'"),
+        (Block({"a": 1}), Block({"b": 1})),
+        (iter((1, 2)), iter([1, 2])),
+        (int, bool),
+        (..., None),
+    ],
 )
 def test_values_differ_by_type_order_and_content(one: Any, other: Any) -> None:
     """Values that Python calls equal, or that copy alike, are not merged."""
@@ -425,13 +443,31 @@ def test_values_differ_by_type_order_and_content(one: Any, other: Any) -> None:
 
 @pytest.mark.parametrize(
     "make",
-    [lambda: 1000, lambda: 2.5, lambda: float("nan"), lambda: "some text " * 2,
-     lambda: b"bytes" * 2,
-     lambda: (1, [2]), lambda: {"a": [1]}, lambda: bytearray(b"ab"), lambda: range(3),
-     lambda: slice(1, 2), lambda: Pair(1, (2,)), lambda: Payload(0, 1, 0, 0), lambda: Opaque(3),
-     lambda: Block({"lead": 1}), lambda: Colour.RED, lambda: iter([1]), lambda: iter(()),
-     lambda: enumerate((1, 2)), lambda: zip((1,), "a", strict=False), lambda: reversed([1]),
-     lambda: 10**40, lambda: None, lambda: iter("\u0101")],
+    [
+        lambda: 1000,
+        lambda: 2.5,
+        lambda: float("nan"),
+        lambda: "some text " * 2,
+        lambda: b"bytes" * 2,
+        lambda: (1, [2]),
+        lambda: {"a": [1]},
+        lambda: bytearray(b"ab"),
+        lambda: range(3),
+        lambda: slice(1, 2),
+        lambda: Pair(1, (2,)),
+        lambda: Payload(0, 1, 0, 0),
+        lambda: Opaque(3),
+        lambda: Block({"lead": 1}),
+        lambda: Colour.RED,
+        lambda: iter([1]),
+        lambda: iter(()),
+        lambda: enumerate((1, 2)),
+        lambda: zip((1,), "a", strict=False),
+        lambda: reversed([1]),
+        lambda: 10**40,
+        lambda: None,
+        lambda: iter("\u0101"),
+    ],
 )
 def test_equal_values_made_anew_are_merged(make: Callable[[], Any]) -> None:
     """Two objects made alike have one identity."""
@@ -447,11 +483,31 @@ def infinite() -> Any:
 
 @pytest.mark.parametrize(
     "value",
-    [{1}, frozenset((1,)), iter({1: 2}), {1: 2}.items(), numpy.zeros(2), numpy.int64(1), infinite(),
-     itertools.pairwise((1, 2)), itertools.count(), map(str, (1,)), ValueError("x"), Slotted(1),
-     Getstate(1), Reduced(1), object(), 1j, memoryview(b"a"), {1: 2}.__iter__(),
-     itertools.cycle("a"),
-     types.SimpleNamespace(a=1), iter(int, 1), (frozenset(),), [{"a": {1}}]],
+    [
+        {1},
+        frozenset((1,)),
+        iter({1: 2}),
+        {1: 2}.items(),
+        numpy.zeros(2),
+        numpy.int64(1),
+        infinite(),
+        itertools.pairwise((1, 2)),
+        itertools.count(),
+        map(str, (1,)),
+        ValueError("x"),
+        Slotted(1),
+        Getstate(1),
+        Reduced(1),
+        object(),
+        1j,
+        memoryview(b"a"),
+        {1: 2}.__iter__(),
+        itertools.cycle("a"),
+        types.SimpleNamespace(a=1),
+        iter(int, 1),
+        (frozenset(),),
+        [{"a": {1}}],
+    ],
 )
 def test_what_cannot_be_captured_is_refused(value: Any) -> None:
     """Objects that hide state, or whose state cannot be read, leave the history as identity."""
@@ -516,8 +572,17 @@ async def other_coroutine() -> None:
 
 @pytest.mark.parametrize(
     "refused",
-    [handling, several, generator, agenerator, uses_locals, uses_id, imports, other_coroutine,
-     local_class],
+    [
+        handling,
+        several,
+        generator,
+        agenerator,
+        uses_locals,
+        uses_id,
+        imports,
+        other_coroutine,
+        local_class,
+    ],
 )
 def test_roles_that_cannot_be_captured_are_refused(refused: Callable[..., Any]) -> None:
     """Handled exceptions, foreign awaitables, generators and reflection are refused."""
@@ -815,7 +880,11 @@ def test_merged_histories_have_one_future(body: Any, histories: Any, continuatio
 
 def test_random_programs_do_merge() -> None:
     """The random test is not vacuous: loops over loads merge, and dead values vanish."""
-    body = ["while (await load()) == 0:\n    b = (await load()) + 1000", "a = [b]", "del b",
-            "c = await helper(a)"]
+    body = [
+        "while (await load()) == 0:\n    b = (await load()) + 1000",
+        "a = [b]",
+        "del b",
+        "c = await helper(a)",
+    ]
     histories = [h for n in range(6) for h in itertools.product((0, 1), repeat=n)]
     assert check_merges(compiled(body), histories, [(0, 0, 1, 1, 0, 1), (1, 1, 1, 1, 1)]) > 10

@@ -131,7 +131,7 @@ LONG = [
         for data in SCHEMES
     ),
     Row("one round", KernelDecomposition, bounds=one_round(routing=ONE_WAY), engines=BOTH),
-    Row("software SyncAll", BulkSynchronous, {"syncall": "software"}, {"rounds": 3}),
+    Row("software SyncAll, 3 rounds", BulkSynchronous, {"syncall": "software"}, {"rounds": 3}),
     Row("software SyncAll", BulkSynchronous, {"syncall": "software"}, one_round(), engines=BOTH),
     Row("three layers, 2 count cores", Ubep, {"count_cores": 2}, {"ranks": 3, "tokens": 2}),
 ]

@@ -13,29 +13,101 @@ from tests.small import OneRound, instance
 
 SEEDS = range(120)
 WITNESSES: dict[str, tuple[int, ...]] = {
-    "a_blocked_agent_has_no_steps": (3, 49,),
-    "a_held_copy_does_not_read": (167, 260,),
+    "a_blocked_agent_has_no_steps": (
+        3,
+        49,
+    ),
+    "a_held_copy_does_not_read": (
+        167,
+        260,
+    ),
     "a_quiet_long_ago_suffices": (434,),
     "any_wait_stands_still": (1828,),
-    "copies_do_not_read": (31, 130, 510,),
-    "every_quiet_is_blocked": (216, 240, 372,),
+    "copies_do_not_read": (
+        31,
+        130,
+        510,
+    ),
+    "every_quiet_is_blocked": (
+        216,
+        240,
+        372,
+    ),
     "gets_are_behind": (1676,),
-    "memory_stands_still": (9, 12, 15,),
+    "memory_stands_still": (
+        9,
+        12,
+        15,
+    ),
     "order_is_taken_for_granted": (160,),
-    "other_atoms_stand_still": (15, 122, 125,),
-    "outlooks_are_not_extended": (9, 154,),
-    "puts_in_flight_stay": (2, 3,),
-    "puts_never_meet": (2, 3, 9,),
-    "reads_are_free": (2, 3, 9,),
-    "returns_are_not_seen": (49, 56, 419,),
-    "statements_do_not_count": (108, 147, 364,),
-    "stores_at_once_are_free": (2, 15, 52,),
-    "syncs_never_pass": (3, 216, 1911,),
-    "targets_do_not_count": (12, 36, 52,),
-    "updates_are_free": (2, 11, 35,),
-    "values_decide_for_plain_reads": (2, 3, 31,),
-    "waits_do_not_look": (9, 12, 35,),
-    "writes_do_not_disturb_reads": (2, 3, 9,),
+    "other_atoms_stand_still": (
+        15,
+        122,
+        125,
+    ),
+    "outlooks_are_not_extended": (
+        9,
+        154,
+    ),
+    "puts_in_flight_stay": (
+        2,
+        3,
+    ),
+    "puts_never_meet": (
+        2,
+        3,
+        9,
+    ),
+    "reads_are_free": (
+        2,
+        3,
+        9,
+    ),
+    "returns_are_not_seen": (
+        49,
+        56,
+        419,
+    ),
+    "statements_do_not_count": (
+        108,
+        147,
+        364,
+    ),
+    "stores_at_once_are_free": (
+        2,
+        15,
+        52,
+    ),
+    "syncs_never_pass": (
+        3,
+        216,
+        1911,
+    ),
+    "targets_do_not_count": (
+        12,
+        36,
+        52,
+    ),
+    "updates_are_free": (
+        2,
+        11,
+        35,
+    ),
+    "values_decide_for_plain_reads": (
+        2,
+        3,
+        31,
+    ),
+    "waits_do_not_look": (
+        9,
+        12,
+        35,
+    ),
+    "writes_do_not_disturb_reads": (
+        2,
+        3,
+        9,
+    ),
 }
 """For each planted fault some seeds whose systems show it."""
 
@@ -75,9 +147,7 @@ def test_one_round_of_sentinel_polling_is_one_path(ranks: int, tokens: int, stat
     assert (meter.states, meter.transitions) == (states, states - 1)
 
 
-@pytest.mark.parametrize(
-    ("ranks", "states", "transitions"), [(2, 36, 60), (3, 10_252, 44_898)]
-)
+@pytest.mark.parametrize(("ranks", "states", "transitions"), [(2, 36, 60), (3, 10_252, 44_898)])
 def test_unreduced_counts_are_those_of_spin(ranks: int, states: int, transitions: int) -> None:
     """Unreduced, it has the states and transitions of a hand-written Promela model under SPIN."""
     system = instance(OneRound, ranks=ranks).system({})

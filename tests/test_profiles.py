@@ -180,10 +180,16 @@ def test_a_wrong_file_is_one_line(tmp_path: Path, content: str | bytes, says: li
 
 
 ANYTHING = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=8)
     | st.sampled_from([*Profile("x").as_data(), *HOPS, "none", "orders", "per_pair", "target"]),
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(st.sampled_from([*Profile("x").as_data(), *HOPS]), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from([*Profile("x").as_data(), *HOPS]), inner, max_size=4)
+    ),
     max_leaves=8,
 )
 

@@ -37,12 +37,12 @@ def test_engines_agree(first: int) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("first", range(1_000, 100_000, 1_000))
+@pytest.mark.parametrize("first", range(0, 100_000, 10_000))
 def test_engines_agree_at_length(first: int) -> None:
     """The same on a hundred thousand protocols."""
-    compared, found = differences(range(first, first + 1_000))
+    compared, found = differences(range(first, first + 10_000))
     assert found == {}
-    assert compared > 500
+    assert compared > 5_000
 
 
 @settings(

@@ -43,9 +43,7 @@ def test_verdict_as_json(tmp_path: Path) -> None:
         (["--set", "colour=red"], "algorithm=NAME"),
     ],
 )
-def test_bad_input(
-    arguments: list[str], expected: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bad_input(arguments: list[str], expected: str, capsys: pytest.CaptureFixture[str]) -> None:
     """One line says what would be right; exit code 2."""
     assert run(["scheduler", *arguments]) == 2
     said = capsys.readouterr().err

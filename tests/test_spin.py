@@ -119,12 +119,22 @@ class TestPublishedCounts:
 def covered(plan: Plan) -> Plan:
     """The plan with what the Promela model has no words for replaced by something that it has."""
     profile = replace(
-        plan.profile, ordering="none", same_address_order=True, load_order="program", quiet="all",
-        atomics="one_domain", in_block_order="any", fence="drains", hops={},
+        plan.profile,
+        ordering="none",
+        same_address_order=True,
+        load_order="program",
+        quiet="all",
+        atomics="one_domain",
+        in_block_order="any",
+        fence="drains",
+        hops={},
     )
     instead = {
-        "ghost_update": "quiet", "ghost_check": "check", "put_with_signal": "put",
-        "put_nbi": "put", "get_nbi": "load",
+        "ghost_update": "quiet",
+        "ghost_check": "check",
+        "put_with_signal": "put",
+        "put_nbi": "put",
+        "get_nbi": "load",
     }
 
     def one(each: Instruction) -> Instruction:

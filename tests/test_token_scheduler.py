@@ -106,7 +106,8 @@ class TestSearch:
         """z3 and plain trial agree for which numbers of experts the floor reading is right."""
         by_z3 = {n for n in range(1, 33) if check_search(PRINTED_FLOOR, n).counts is None}
         by_trial = {
-            n for n in range(1, 33)
+            n
+            for n in range(1, 33)
             if all(find_token(PRINTED_FLOOR, [e], 0, n) == (e, 0) for e in range(n))
         }
         assert by_z3 == by_trial == FLOOR_FINDS_ALL
@@ -144,12 +145,16 @@ class TestSearch:
             solver.add(at.axioms, at.left == left, at.right == left + width)
             assert solver.check() == z3.sat
             boundaries = search.boundaries(left, left + width)
-            solver.add(z3.Not(z3.And(
-                at.gap == search.gap(left, left + width),
-                at.new_left == boundaries[quadrant - 1],
-                at.new_right == boundaries[quadrant],
-                at.running == search.running(left, left + width),
-            )))
+            solver.add(
+                z3.Not(
+                    z3.And(
+                        at.gap == search.gap(left, left + width),
+                        at.new_left == boundaries[quadrant - 1],
+                        at.new_right == boundaries[quadrant],
+                        at.running == search.running(left, left + width),
+                    )
+                )
+            )
             assert solver.check() == z3.unsat
 
     def test_each_quadrant_is_possible(self) -> None:
@@ -179,9 +184,7 @@ class TestSearch:
 
     @settings(max_examples=60, deadline=None)
     @given(st.lists(st.integers(0, 3), min_size=1, max_size=40), st.sampled_from(READINGS))
-    def test_vector_is_the_scalar_search(
-        self, counts: list[int], search: QuaternarySearch
-    ) -> None:
+    def test_vector_is_the_scalar_search(self, counts: list[int], search: QuaternarySearch) -> None:
         """The lockstep search returns what the scalar search does, also where that is wrong."""
         tokens = [expert for expert, count in enumerate(counts) for _ in range(count)]
         targets = np.arange(len(tokens), dtype=np.int64)
@@ -251,9 +254,7 @@ class TestSlices:
             for core in range(cores + 1):
                 dealt = sum(card % cores < core for card in range(position))
                 turns, rest = divmod(position, cores)
-                formula = capacity.before(
-                    z3.IntVal(core), z3.IntVal(turns * core), z3.IntVal(rest)
-                )
+                formula = capacity.before(z3.IntVal(core), z3.IntVal(turns * core), z3.IntVal(rest))
                 assert dealt == dealt_before(core, cores, position)
                 assert dealt == z3.simplify(formula).as_long()
 
@@ -356,7 +357,8 @@ class TestHopBound:
         for one in SCHEDULERS:
             places = [
                 (core, *(place or (-1, -1)))
-                for core in range(3) for place in one.sends(core, routing)
+                for core in range(3)
+                for place in one.sends(core, routing)
             ]
             vector = all_sends(one, routing)
             assert places == list(zip(*(column.tolist() for column in vector), strict=True))
@@ -394,8 +396,7 @@ class TestProgram:
         for cores, each in ((2, 2), (2, 3), (3, 2)):
             tokens = [program.Token(4, source.randrange(9)) for _ in range(cores * each)]
             costs = {
-                program.cost(tokens, chosen)
-                for chosen in program.assignments(len(tokens), cores)
+                program.cost(tokens, chosen) for chosen in program.assignments(len(tokens), cores)
             }
             assert costs == {4 * each + max(token.rtt for token in tokens)}
 
@@ -507,7 +508,7 @@ class TestRankOrder:
         assert rank_order.senders_bound_holds()
         for ranks, most in ((2, 3), (3, 2)):
             for cells in product(range(most + 1), repeat=ranks * ranks):
-                tiles = [cells[row * ranks:(row + 1) * ranks] for row in range(ranks)]
+                tiles = [cells[row * ranks : (row + 1) * ranks] for row in range(ranks)]
                 bound = rank_order.senders_bound(ranks, min(cells), max(cells))
                 assert most_senders_at_once(tiles) <= bound
 
@@ -560,7 +561,8 @@ class TestQuestion:
         for experts, cores, tokens, classes in sizes:
             hops = tuple(expert * classes // experts for expert in range(experts))
             loads = [
-                load for load in inputs(Sizes(tokens, experts, cores, 3))
+                load
+                for load in inputs(Sizes(tokens, experts, cores, 3))
                 if load.hops == hops and load.cores == cores
             ]
             asked = SchedulerQuestion(scheduler(name), experts, cores, tokens, hops)
@@ -613,8 +615,9 @@ class TestBadInput:
         for target in range(5):
             place = find_token(CORRECTED, tokens, target, 3)
             assert place == find_token(CORRECTED, sorted(tokens), target, 3)
-        picked = [index_of(tokens, find_token(CORRECTED, tokens, t, 3) or Place(9, 9))
-                  for t in range(5)]
+        picked = [
+            index_of(tokens, find_token(CORRECTED, tokens, t, 3) or Place(9, 9)) for t in range(5)
+        ]
         assert picked == sorted(range(5), key=lambda position: tokens[position])
 
     @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ class ThreeInFlight(Protocol):
 
 
 def test_in_flight_bound_is_never_a_proof() -> None:
-    """A put beyond the bound makes the verdict undecided; with a larger bound the fault is found."""
+    """A put beyond the bound makes a verdict undecided; with a larger bound the fault is found."""
     bounded = verdict(instance(ThreeInFlight))
     assert bounded.answer in (Answer.UNDECIDED, Answer.VIOLATED)
     assert Answer.PROVED not in answers(bounded).values()

@@ -363,11 +363,16 @@ class Outlook:
         held = [each for each in self._held.get(process, ()) if not each.is_get]
         for i, packet in enumerate(action.packets):
             profile = action.profiles[i]
-            behind = held and not packet.is_get and not packet.reads and any(
-                fenced is Fenced.FROM_ALL
-                or (fenced is Fenced.BY_TARGET and early.target == packet.target)
-                or boxes.must_precede(early, packet, profile)
-                for early in held
+            behind = (
+                held
+                and not packet.is_get
+                and not packet.reads
+                and any(
+                    fenced is Fenced.FROM_ALL
+                    or (fenced is Fenced.BY_TARGET and early.target == packet.target)
+                    or boxes.must_precede(early, packet, profile)
+                    for early in held
+                )
             )
             if not behind:
                 self._counted(place, packet.writes)

@@ -57,9 +57,7 @@ class PersistentSets:
             self._standing.hand_on(state, chosen[0], known)
         return chosen
 
-    def _choose(
-        self, state: State, enabled: list[Transition], known: Outlooks
-    ) -> list[Transition]:
+    def _choose(self, state: State, enabled: list[Transition], known: Outlooks) -> list[Transition]:
         for each in enabled:
             if each.step.kind != "process":
                 break
@@ -97,9 +95,7 @@ class PersistentSets:
                 return False
         return True
 
-    def _by_agent(
-        self, state: State, enabled: list[Transition]
-    ) -> dict[Agent, list[Transition]]:
+    def _by_agent(self, state: State, enabled: list[Transition]) -> dict[Agent, list[Transition]]:
         """The enabled steps by the agent that takes them."""
         found: dict[Agent, list[Transition]] = {}
         positions: dict[int, Iterator[int]] = {}
@@ -118,9 +114,7 @@ class PersistentSets:
         outbox = state[self.system.first_outbox + owner]
         return (each.position for each in self.system.deliveries(owner, outbox))
 
-    def _seeds(
-        self, state: State, by_agent: dict[Agent, list[Transition]]
-    ) -> list[Agent]:
+    def _seeds(self, state: State, by_agent: dict[Agent, list[Transition]]) -> list[Agent]:
         """The agents to try, those first whose steps are most likely alone: what somebody waits
         for, then reads, then the rest of the fabric."""
         awaited: set[int] = set()

@@ -57,9 +57,7 @@ class Standing:
                 return seed
         return None
 
-    def _pairs(
-        self, state: State, steps: dict[Agent, Transition]
-    ) -> Iterator[tuple[Agent, int]]:
+    def _pairs(self, state: State, steps: dict[Agent, Transition]) -> Iterator[tuple[Agent, int]]:
         """Agents, each with a process that stands still as long as the agent takes no step."""
         blocked = self._blocked(state)
         for seed in steps:

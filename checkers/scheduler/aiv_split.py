@@ -112,8 +112,14 @@ def table(ranks: int, ratio: Fraction) -> list[Row]:
         extra = EXTRA_US[ranks][batch]
         closed, exact = clipped(split.closed_form), clipped(split.exact())
         rows.append(
-            Row(batch, best_sizes(ranks, batch), split.closed_form, split.exact(),
-                extra[closed - 1], extra[exact - 1])
+            Row(
+                batch,
+                best_sizes(ranks, batch),
+                split.closed_form,
+                split.exact(),
+                extra[closed - 1],
+                extra[exact - 1],
+            )
         )
     return rows
 
@@ -160,7 +166,8 @@ def tables_text(closed_ratio: Fraction, exact_ratio: Fraction) -> str:
     lines = []
     for ranks in RANKS:
         lines += [
-            f"**{ranks} ranks**", "",
+            f"**{ranks} ranks**",
+            "",
             "| batch | figure | closed form (8) | difference | extra us "
             "| exact optimum | difference | extra us |",
             "|---|---|---|---|---|---|---|---|",

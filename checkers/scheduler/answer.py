@@ -57,9 +57,7 @@ def _computed(
 ) -> Finding:
     for load in loads:
         if wrong := CONTRACTS[contract](question.scheduler, load):
-            return Finding(
-                contract, "violated", question.sizes, "run", wrong, _plain(load, wrong)
-            )
+            return Finding(contract, "violated", question.sizes, "run", wrong, _plain(load, wrong))
     return Finding(contract, "proved", question.sizes, method, _meaning(contract))
 
 
@@ -95,25 +93,38 @@ def _terminates(question: SchedulerQuestion, proof: Induction, answer: SearchVer
     name = "terminates"
     if proof.terminates:
         return Finding(
-            name, "proved", ALL_SIZES, INDUCTION,
+            name,
+            "proved",
+            ALL_SIZES,
+            INDUCTION,
             "each turn keeps the target within the window and makes the window smaller",
         )
     if answer.counts is None:
         return Finding(name, "proved", *_search_scope(question, proof), _meaning(name))
     if not answer.endless:
         return Finding(
-            name, "undecided", question.sizes, "z3", "a wrong result was found before a run "
-            "without end; whether there is one was not asked",
+            name,
+            "undecided",
+            question.sizes,
+            "z3",
+            "a wrong result was found before a run without end; whether there is one was not asked",
         )
     always = (
         " No search for any token of any routing ever ends (induction by z3): with one expert "
-        "left the gap is still one, and the window becomes itself." if proof.never_terminates
+        "left the gap is still one, and the window becomes itself."
+        if proof.never_terminates
         else ""
     )
     load = _by_expert(question, answer.counts)
     why = answer.wrong + "." + always
-    return Finding(name, "violated", question.sizes, "z3, confirmed by a run", why,
-                   {**_plain(load, answer.wrong), "target": answer.target})
+    return Finding(
+        name,
+        "violated",
+        question.sizes,
+        "z3, confirmed by a run",
+        why,
+        {**_plain(load, answer.wrong), "target": answer.target},
+    )
 
 
 def _finds(question: SchedulerQuestion, proof: Induction, answer: SearchVerdict) -> Finding:
@@ -123,8 +134,14 @@ def _finds(question: SchedulerQuestion, proof: Induction, answer: SearchVerdict)
     if answer.endless:
         return Finding(name, "undecided", question.sizes, "z3", "the search does not return")
     load = _by_expert(question, answer.counts)
-    return Finding(name, "violated", question.sizes, "z3, confirmed by a run", answer.wrong,
-                   {**_plain(load, answer.wrong), "target": answer.target})
+    return Finding(
+        name,
+        "violated",
+        question.sizes,
+        "z3, confirmed by a run",
+        answer.wrong,
+        {**_plain(load, answer.wrong), "target": answer.target},
+    )
 
 
 def _slices(question: SchedulerQuestion) -> Iterator[Finding]:
@@ -188,13 +205,17 @@ def _exactly_once(
     """Follows from the other contracts; where one of them fails, a few routings are tried."""
     name = "exactly-once"
     needs = (
-        "orders-all-experts", "terminates", "finds-expert-and-offset", "slices-partition",
+        "orders-all-experts",
+        "terminates",
+        "finds-expert-and-offset",
+        "slices-partition",
         "same-on-every-core",
     )
     parts = [findings[part] for part in needs]
     if all(part.verdict == "proved" for part in parts):
-        return Finding(name, "proved", question.sizes, "follows from " + ", ".join(needs),
-                       _meaning(name))
+        return Finding(
+            name, "proved", question.sizes, "follows from " + ", ".join(needs), _meaning(name)
+        )
     if findings["terminates"].verdict != "proved":
         return Finding(name, "undecided", question.sizes, "none", "the search does not return")
     finding = _computed(question, name, list(_candidates(question, answer)), "")

@@ -91,9 +91,7 @@ def keeps_the_hop_bound(scheduler: Scheduler, routing: RoutingLike) -> str:
     for core in range(routing.cores):
         view = scheduler.view(core, routing)
         tokens = all_tokens(view.order, routing)
-        mine = Counter(
-            routing.hops[tokens[target][0]] for piece in view.slices for target in piece
-        )
+        mine = Counter(routing.hops[tokens[target][0]] for piece in view.slices for target in piece)
         for hop, count in mine.items():
             bound = -(-totals[hop] // routing.cores)
             if count > bound:

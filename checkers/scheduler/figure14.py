@@ -38,6 +38,4 @@ EXTRA_US: dict[int, dict[int, tuple[float, ...]]] = {
 
 def best_sizes(ranks: int, batch: int) -> tuple[int, ...]:
     """The group sizes whose extra latency is given as 0.0."""
-    return tuple(
-        size for size, extra in enumerate(EXTRA_US[ranks][batch], start=1) if extra == 0.0
-    )
+    return tuple(size for size, extra in enumerate(EXTRA_US[ranks][batch], start=1) if extra == 0.0)

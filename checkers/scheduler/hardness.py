@@ -43,9 +43,7 @@ def instances(longest: int, greatest: int) -> Iterator[tuple[int, ...]]:
                 yield values
 
 
-def wrongly_reduced(
-    longest: int, greatest: int, cores: int
-) -> tuple[int, list[tuple[int, ...]]]:
+def wrongly_reduced(longest: int, greatest: int, cores: int) -> tuple[int, list[tuple[int, ...]]]:
     """How many instances were compared, and those on which the reduction answers wrongly."""
     tried, wrong = 0, []
     for values in instances(longest, greatest):

@@ -58,7 +58,14 @@ def turn(search: Search, quadrant: int) -> Turn:
     passed = [target >= before(p) for p in pivots[1:quadrant]]
     taken = [target < before(pivots[quadrant])] if quadrant < 4 else []
     return Turn(
-        left, right, gap, pivots[quadrant - 1], pivots[quadrant], experts, target, before,
+        left,
+        right,
+        gap,
+        pivots[quadrant - 1],
+        pivots[quadrant],
+        experts,
+        target,
+        before,
         z3.And(*rises, *ends, rounded, sane),
         gap >= 1 if search.stop == "gap" else over > 1,
         z3.And(*passed, *taken),

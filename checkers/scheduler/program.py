@@ -38,9 +38,7 @@ def placed(
     Taken from core 0's order and each core's slices, which must partition the tokens.
     """
     order = scheduler.view(0, routing).order
-    tokens = [
-        Token(latency, rtt[routing.hops[e]]) for e in order for _ in range(routing.counts[e])
-    ]
+    tokens = [Token(latency, rtt[routing.hops[e]]) for e in order for _ in range(routing.counts[e])]
     owner = {
         target: core
         for core in range(routing.cores)
@@ -80,9 +78,7 @@ def optimum_by_z3(tokens: Sequence[Token], cores: int) -> int:
     for core in range(cores):
         column = [row[core] for row in takes]
         solver.add(z3.PbLe([(cell, 1) for cell in column], -(-count // cores)))
-        load = z3.Sum(
-            [z3.If(cell, t.latency, 0) for cell, t in zip(column, tokens, strict=True)]
-        )
+        load = z3.Sum([z3.If(cell, t.latency, 0) for cell, t in zip(column, tokens, strict=True)])
         solver.add(worst >= 0)
         for cell, token in zip(column, tokens, strict=True):
             solver.add(z3.Implies(cell, worst >= load + token.rtt))

@@ -93,14 +93,17 @@ class SchedulerQuestion:
 
     def __post_init__(self) -> None:
         for name, value, least in (
-            ("experts", self.experts, 1), ("cores", self.cores, 1), ("tokens", self.tokens, 0)
+            ("experts", self.experts, 1),
+            ("cores", self.cores, 1),
+            ("tokens", self.tokens, 0),
         ):
             if value < least:
                 raise UserError(f"{value} {name}", where=name, expected=f"at least {least}")
         if self.hops and len(self.hops) != self.experts:
             raise UserError(
                 f"hop classes for {len(self.hops)} ranks, but {self.experts} experts",
-                where="hops", expected="one hop class for each expert's rank",
+                where="hops",
+                expected="one hop class for each expert's rank",
             )
 
     @property
@@ -112,9 +115,7 @@ class SchedulerQuestion:
     def sizes(self) -> str:
         """The sizes as the scope of a verdict names them."""
         kinds = len(set(self.classes))
-        return (
-            f"experts={self.experts} cores={self.cores} tokens={self.tokens} hop-classes={kinds}"
-        )
+        return f"experts={self.experts} cores={self.cores} tokens={self.tokens} hop-classes={kinds}"
 
 
 @dataclass(frozen=True)

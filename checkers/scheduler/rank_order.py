@@ -62,7 +62,8 @@ def rank_order(order: Order = rotated) -> RankOrder:
     apart = _holds(destination != order(other, step, n), *inside(rank, other, step), rank != other)
     starts = _holds(
         order(rank, z3.IntVal(0), n) != order(other, z3.IntVal(0), n),
-        *inside(rank, other), rank != other,
+        *inside(rank, other),
+        rank != other,
     )
     return RankOrder(ranged and once, starts, ranged and apart)
 
@@ -92,9 +93,7 @@ def senders_bound_holds() -> bool:
     given = [fewest >= 0, fewest <= most, most >= 1, i >= 0, i <= k, e >= 0]
     given += [f * most <= fewest * (k + e), k * fewest < (i + 1) * most]
     # The two products that z3 need not find: (f - e - i - 1) most >= 0 and e (most - fewest) >= 0.
-    hints = [
-        z3.Implies(f - e - i - 1 >= 0, (f - e - i - 1) * most >= 0), e * (most - fewest) >= 0
-    ]
+    hints = [z3.Implies(f - e - i - 1 >= 0, (f - e - i - 1) * most >= 0), e * (most - fewest) >= 0]
     return _holds(k - i + 1 <= k + e + 1 - f, *given, *hints)
 
 

@@ -176,7 +176,9 @@ def protocol_of(name: str, memory: str, program: str) -> type[Litmus]:
         "barriers": tuple(
             dict.fromkeys(
                 s.operands.split()[0]
-                for _, _, body in threads for s in body if s.word in ("arrive", "sync")
+                for _, _, body in threads
+                for s in body
+                if s.word in ("arrive", "sync")
             )
         ),
         "groups": lambda self: dict.fromkeys(
@@ -306,9 +308,21 @@ async def _named_barrier(p: Litmus, core: Core, s: Statement, _: Registers) -> N
 
 
 PERFORM: Mapping[str, Callable[[Litmus, Core, Statement, Registers], Awaitable[Any]]] = {
-    "put": _put, "get": _get, "ld": _ld, "cld": _ld, "cst": _cst, "wait": _wait,
-    "add": _add, "fadd": _fadd, "fence": _fence, "quiet": _quiet, "dcci": _dcci,
-    "meet": _meet, "barrier": _barrier, "arrive": _named_barrier, "sync": _named_barrier,
+    "put": _put,
+    "get": _get,
+    "ld": _ld,
+    "cld": _ld,
+    "cst": _cst,
+    "wait": _wait,
+    "add": _add,
+    "fadd": _fadd,
+    "fence": _fence,
+    "quiet": _quiet,
+    "dcci": _dcci,
+    "meet": _meet,
+    "barrier": _barrier,
+    "arrive": _named_barrier,
+    "sync": _named_barrier,
 }
 
 
