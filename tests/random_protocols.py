@@ -161,12 +161,13 @@ def slot_of(protocol: RandomProtocol, spot: Spot | None) -> Slot:
 def number(value: Any) -> int:
     """A small number that control flow may go by, for whatever was read."""
     if isinstance(value, Block):
-        return number(value.a) + 2 * number(value.b)
+        fields: Any = value
+        return number(fields.a) + 2 * number(fields.b)
     if isinstance(value, int):
         return value
     if isinstance(value, Torn):
         return -1
-    return int(value.token) + 1 if isinstance(value, Part) else 0
+    return 1 + number(value.token) if isinstance(value, Part) else 0
 
 
 def _test(condition: Condition) -> Callable[[Any], bool]:
@@ -428,7 +429,7 @@ class PlanIdentity(Identity):
         found: list[object] = []
         inner: Any = coroutine
         while type(inner) is CoroutineType:
-            frame = inner.cr_frame
+            frame: Any = inner.cr_frame
             numbers = {k: v for k, v in frame.f_locals.items() if isinstance(v, int)}
             found.append((frame.f_code.co_name, frame.f_lasti, sorted(numbers.items())))
             inner = inner.cr_await

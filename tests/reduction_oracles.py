@@ -123,7 +123,8 @@ class BruteForce:
     def broken(self, reduction: Reduction = PersistentSets, states: int = 40) -> str:
         """The first chosen set that is not persistent, in up to ``states`` states of the search."""
         sets = reduction(self.system, ASKED)
-        seen, work = set(), [self.system.initial_transition().state]
+        seen: set[State] = set()
+        work = [self.system.initial_transition().state]
         while work and len(seen) < states:
             state = work.pop()
             if state in seen:
