@@ -15,7 +15,8 @@ from tests.reduction_oracles import ASKED, BruteForce, difference
 from tests.small import OneRound, instance
 
 GHOSTS = (
-    "put", "ghost_update", "ghost_check", "ghost_update", "wait_until", "wait_until", "sync", "quiet",
+    "put", "ghost_update", "ghost_check", "ghost_update",
+    "wait_until", "wait_until", "sync", "quiet",
 )  # fmt: skip
 """Words for plans with many ghosts."""
 
