@@ -8,6 +8,10 @@ import shutil
 from typing import Any
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("same every time", derandomize=True)
+settings.register_profile("new examples", print_blob=True)
 
 
 def _has_package(name: str) -> bool:
@@ -32,6 +36,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--everything", action="store_true", help="fail if a program from outside is missing"
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """A gate that says no must say it again: only the long runs look at new random examples."""
+    settings.load_profile("new examples" if config.getoption("--long") else "same every time")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -163,3 +163,16 @@ def pool(size: int) -> Schedule:
     b.task("wait", "spinner", waits={"go": 1})
     b.task("notify", "notifier", triggers={"go": 1})
     return b.build()
+
+
+def counts_itself() -> Schedule:
+    """A task that waits for one of two triggers and later triggers the event itself."""
+    b = Builder(ranks=1)
+    b.event("half", 0)
+    b.tensor("x", 0, 2)
+    for name in ("one", "two", "join"):
+        b.queue(name, 0)
+    b.task("first", "one", writes=[("x", 0, 1)], triggers={"half": 1})
+    b.task("second", "two", writes=[("x", 1, 2)], triggers={"half": 1})
+    b.task("both", "join", waits={"half": 1}, reads=[("x", 0, 2)], triggers={"half": 1})
+    return b.build()

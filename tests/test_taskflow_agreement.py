@@ -43,7 +43,7 @@ def meant_by(schedule: Schedule) -> Meant:
     for node, waits in enumerate(program.waits):
         for group, _ in waits:
             triggers = program.groups[group].nodes
-            sure = frozenset(t for t in triggers if clocks.precedes(t, node))
+            sure = frozenset(t for t in triggers if t != node and clocks.precedes(t, node))
             found[node, program.groups[group].event] = sure
     return found
 

@@ -61,6 +61,7 @@ BROKEN: dict[str, tuple[Callable[[], Schedule], str, set[str]]] = {
         THRESHOLDS,
         {"first", "one", "two"},
     ),
+    "its own trigger counted": (faults.counts_itself, THRESHOLDS, {"both", "first", "second"}),
     "no barrier": (lambda: faults.zeroing("none"), RESET, {"signal0"}),
     "barrier before zeroing": (lambda: faults.zeroing("before"), RESET, {"signal1"}),
 }

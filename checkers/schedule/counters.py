@@ -39,12 +39,15 @@ class Counters:
     # Thresholds
 
     def _check_threshold(self, node: int, group: int, threshold: int) -> None:
-        """The triggers that precede a wait in every run must reach its threshold by themselves."""
+        """The triggers that precede a wait in every run must reach its threshold by themselves.
+
+        What the waiting task itself triggers comes after its wait, so it does not count.
+        """
         found = self.program.groups[group]
         sure = sum(
             amount
             for trigger, amount in zip(found.nodes, found.amounts, strict=True)
-            if self.clocks.precedes(trigger, node)
+            if trigger != node and self.clocks.precedes(trigger, node)
         )
         if sure >= threshold:
             return
