@@ -118,7 +118,8 @@ class Bounds:
         ``dense`` as in `routed`.
         """
         if self.routing == "balanced" and source != destination and not self.experts:
-            return self._share  # one expert for each rank, and this one is not the source's own
+            # One expert for each rank, and this one is not the source's own
+            return self._share if self.topk else self.tokens
         experts = self.experts_of(destination)
         return sum(self.routed(source, expert, round, choose, dense) for expert in experts)
 

@@ -111,10 +111,12 @@ class Blocks:
         region = self.region
         if len(place) != len(region.extents):
             raise self._outside(place)
+        number = 0
         for i, extent in zip(place, region.extents, strict=True):
             if not 0 <= i < extent:
                 raise self._outside(place)
-        return Slot(region, self.rank, place, region.names)
+            number = number * extent + i
+        return Slot(region, self.rank, place, region.names, number)
 
     def _outside(self, place: tuple[int, ...]) -> UserError:
         return UserError(
@@ -125,18 +127,22 @@ class Blocks:
 
 @dataclass(unsafe_hash=True)
 class Slot:
-    """One block of a region, or some of its fields (``slot.field("flag")``)."""
+    """One block of a region, or some of its fields (``slot.field("flag")``).
+
+    ``number`` counts the blocks of a rank in the order of their places.
+    """
 
     region: Region
     rank: int
     place: tuple[int, ...]
     names: tuple[str, ...]
+    number: int = 0
 
     def field(self, *names: str) -> Slot:
         """The same block, only these fields."""
         for name in names:
             self.region.check_field(name)
-        return Slot(self.region, self.rank, self.place, names)
+        return Slot(self.region, self.rank, self.place, names, self.number)
 
     def spread(self, value: Any) -> dict[str, Hashable]:
         """What a put of ``value`` writes into each field.
@@ -263,12 +269,12 @@ class Layout:
         return self._pattern[region.name]
 
     def _cells_in(self, region: Region, rank: int) -> Iterator[Cell]:
-        for number in range(region.blocks):
-            place, rest = [], number
+        for block in range(region.blocks):
+            place, rest = [], block
             for extent in reversed(region.extents):
                 place.append(rest % extent)
                 rest //= extent
-            slot = Slot(region, rank, tuple(reversed(place)), tuple(region.fields))
+            slot = Slot(region, rank, tuple(reversed(place)), region.names, block)
             values: Mapping[str, Hashable] = (
                 dict.fromkeys(region.fields, region.initial)
                 if isinstance(region.initial, AnyOf)
@@ -279,11 +285,8 @@ class Layout:
 
     def cells_of(self, slot: Slot) -> list[tuple[int, str, int]]:
         """The cells of the named fields of ``slot``, as (cell, field, atom), in byte order."""
-        number = 0
-        for i, extent in zip(slot.place, slot.region.extents, strict=True):
-            number = number * extent + i
         pattern = self._pattern[slot.region.name]
-        first = self._first[slot.region.name, slot.rank] + number * len(pattern)
+        first = self._first[slot.region.name, slot.rank] + slot.number * len(pattern)
         return [
             (first + i, field, atom)
             for i, (atom, field, _) in enumerate(pattern)
