@@ -14,6 +14,7 @@ from syncproof.checkers.schedule.check import Checking, check
 from syncproof.checkers.schedule.cost import contention, gains, sending
 from syncproof.checkers.schedule.execution import Costs
 from syncproof.models.errors import UserError
+from syncproof.models.taskflow.collector import collector_paused
 from syncproof.models.taskflow.findings import Cost
 from syncproof.models.taskflow.format import json_schema
 from syncproof.models.taskflow.moe import BACKWARD, FORWARD, Layer
@@ -58,6 +59,11 @@ def print_schema() -> int:
 
 def run(asked: Asked) -> int:
     """Check a schedule, or the generated ones; gives the exit code."""
+    with collector_paused():
+        return _run(asked)
+
+
+def _run(asked: Asked) -> int:
     files = {
         name: path
         for name in ("json", "svg", "perfetto", "write")
