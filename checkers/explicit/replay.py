@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import TypeVar
 
 from syncproof.checkers.explicit.counterexample import breaks, spoken
 from syncproof.checkers.explicit.search import Finding, race_pairs
@@ -13,6 +15,8 @@ from syncproof.models.narrate import NotEnabled, follow, narrate
 from syncproof.models.system import System
 from syncproof.models.transitions import Failure, State, Step
 from syncproof.models.verdict import Trace
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -31,7 +35,10 @@ def replay(trace: Trace, instance: Instance) -> Replayed:
     the run ends with the same property broken. For a hang, that no run from there ends is searched
     again.
     """
-    system = system_of(trace, instance)
+    return _under_its_choices(trace, instance, lambda system: _replayed(trace, system))
+
+
+def _replayed(trace: Trace, system: System) -> Replayed:
     steps = [Step(s.kind, s.process, s.what[:-1], s.what[-1]) for s in trace.steps]
     try:
         taken = follow(system, steps)
@@ -52,27 +59,27 @@ def replay(trace: Trace, instance: Instance) -> Replayed:
 
 def system_of(trace: Trace, instance: Instance) -> System:
     """The system under the choices that the trace names."""
+    return _under_its_choices(trace, instance, lambda system: _followed(trace, system))
+
+
+def _followed(trace: Trace, system: System) -> System:
+    """The system, after every choice that the run makes was asked for."""
+    with suppress(NotEnabled):
+        follow(system, [Step(s.kind, s.process, s.what[:-1], s.what[-1]) for s in trace.steps])
+    return system
+
+
+def _under_its_choices(trace: Trace, instance: Instance, use: Callable[[System], T]) -> T:
+    """What ``use`` makes of the system, started again whenever it meets another choice."""
     told = dict(trace.choices)
     choices: dict[Hashable, Hashable] = {
         name: _chosen(name, values, told) for name, values in instance.initial_choices().items()
     }
     while True:
         try:
-            system = instance.system(choices)
-            _tabulate(system, trace)
+            return use(instance.system(choices))
         except Unresolved as choice:
             choices[choice.name] = _chosen(choice.name, choice.values, told)
-            continue
-        return system
-
-
-def _tabulate(system: System, trace: Trace) -> None:
-    """Follow the run as far as it goes, so that every choice it makes is asked for."""
-    try:
-        steps = [Step(s.kind, s.process, s.what[:-1], s.what[-1]) for s in trace.steps]
-        follow(system, steps)
-    except NotEnabled:
-        pass
 
 
 def _chosen(name: Hashable, values: tuple[Hashable, ...], told: dict[str, str]) -> Hashable:

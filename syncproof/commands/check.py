@@ -84,7 +84,7 @@ class Answered:
 def run(request: Request, output: Output, also: Sequence[str] = ()) -> int:
     """Answer a request; gives the exit code."""
     output.check()
-    engines = engines_for(request.engine)
+    engines = _engines(request)
     memory = parse_size(request.memory) if request.memory else default_memory()
     budget = Budget(request.budget_states, request.budget_seconds, memory)
     with redirect_stdout(sys.stderr):
@@ -97,6 +97,16 @@ def run(request: Request, output: Output, also: Sequence[str] = ()) -> int:
         print("interrupted: the verdict above is of what was covered until then", file=sys.stderr)
         return INTERRUPTED
     return EXIT_CODES[answered.verdict.answer]
+
+
+def _engines(request: Request) -> Sequence[Engine]:
+    if request.cluster and not request.swarm:
+        raise UserError("--cluster without --swarm", where="--cluster", expected="--swarm N")
+    if not request.swarm:
+        return engines_for(request.engine)
+    from syncproof.swarm import swarm_of  # starts processes: seldom needed
+
+    return [swarm_of(request)]
 
 
 def ask(
