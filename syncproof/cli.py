@@ -99,7 +99,7 @@ _SEARCH = _options(
         "--engine",
         default="auto",
         show_default=True,
-        metavar="auto|reference|reduced|certificate|all",
+        metavar="auto|reference|reduced|fast|certificate|all",
         help="What answers; all compares every engine. Also tla: the TLA+ module, by --tool.",
     ),
     click.option(
@@ -112,6 +112,12 @@ _SEARCH = _options(
     click.option("--full", is_flag=True, help="No reduction: every interleaving."),
     click.option(
         "--memory", default="", metavar="SIZE", help="Such as 4G.  [default: 3/4 of what there is]"
+    ),
+    click.option(
+        "--threads",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Threads of the fast engine.  [default: one a core]",
     ),
     click.option(
         "--budget-states", type=click.IntRange(min=1), metavar="N", help="States at most."
@@ -167,6 +173,7 @@ def check(
     quiet: bool,
     verbose: bool,
     timings: bool,
+    threads: int | None,
     budget_states: int | None,
     budget_seconds: float | None,
     **asked: Any,
@@ -179,6 +186,7 @@ def check(
     request = Request(
         **asked,
         engine=engine_asked(engine, full, tool),
+        threads=threads or 0,
         budget_states=budget_states or 0,
         budget_seconds=budget_seconds or 0.0,
     )
