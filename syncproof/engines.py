@@ -43,6 +43,7 @@ ENGINES = {
         Engine("reference", "every interleaving, breadth-first, fewest steps", EXPLICIT),
         Engine("reduced", "persistent sets of steps, same verdicts", EXPLICIT),
         Engine("certificate", "one run, shown to be the only one", CERTIFICATE),
+        Engine("smt", "all schedules as one formula, by z3", "syncproof.checkers.smt.check:check"),
     )
 }
 AUTOMATIC = Engine(
