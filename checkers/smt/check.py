@@ -86,7 +86,7 @@ class Formula:
     ) -> None:
         self.system, self.asked = system, asked
         self._deadline, self._tally = deadline, tally
-        self.encoding = Encoding(Unrolling(system, asked))
+        self.encoding = Encoding(Unrolling(system, asked, deadline.milliseconds))
         self.queries = Queries(self.encoding, asked)
         self._solver = z3.Solver()
         self._solver.add(*self.encoding.constraints)
@@ -123,9 +123,12 @@ class Formula:
             return self._walk(model)
         except BeyondBound:
             model = self.model(self.queries.within_bound(), *conditions)
-            if model is None:
-                raise Undecided(IN_FLIGHT) from None
-            return self._walk(model)
+            try:
+                if model is not None:
+                    return self._walk(model)
+            except BeyondBound:
+                pass
+            raise Undecided(IN_FLIGHT) from None
 
     def _walk(self, model: z3.ModelRef) -> Taken:
         def stop(transition: Transition) -> bool:
@@ -192,7 +195,7 @@ def _decide(
         if found is not None:
             finding, taken = found
             return finding, system, taken
-    if not complete:
+    if not complete and ("deadlock-free" in asked or not _hang(formula, asked_for=False)):
         raise Disagreement("the constraints have no complete run, and no run is wrong either")
     _note_reached(formula, tally)
     if formula.model(formula.queries.meets_bound(), formula.queries.goes_on()) is not None:
@@ -249,8 +252,8 @@ def _early_return(formula: Formula) -> Found:
     return None if taken is None else _failed(formula, taken, "quiescent")
 
 
-def _hang(formula: Formula) -> Found:
-    if "deadlock-free" not in formula.asked:
+def _hang(formula: Formula, *, asked_for: bool = True) -> Found:
+    if asked_for and "deadlock-free" not in formula.asked:
         return None
     queries = formula.queries
     taken = formula.run(queries.maximal(), queries.goes_on(), z3.Not(queries.all_done()))

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import z3
 
-from syncproof.checkers.smt.contents import Cells, Numbers
+from syncproof.checkers.smt.contents import Cells, Contents, Numbers
 from syncproof.checkers.smt.events import Landing, Location, Mark, Options, Reading, Term, Write
 from syncproof.checkers.smt.ordering import add_fabric_order
 from syncproof.checkers.smt.unrolling import Arc, Point, Unrolling
@@ -410,15 +410,22 @@ class Encoding:
         return self._options[key]
 
     def _new_options(self, write: Write, location: Location) -> Options:
-        initial = self.unrolling.initial_value
         if write.kind == "first":
-            return {tuple(initial(cell) for cell in location.cells): TRUE}
+            return {self.contents_of(location)[1]: TRUE}
         plain = self._plain_writes(write)
         if plain is not None:
             return {tuple(plain[cell] for cell in location.cells): TRUE}
         self._undefined.append((write, location))
-        possible = self.unrolling.contents.possible(location.cells)
+        possible = self.contents_of(location)[0].possible(location.cells)
         return {values: self.bool("gives") for values in possible}
+
+    def contents_of(self, location: Location) -> tuple[Contents, Numbers]:
+        """What a location may hold, and what it holds at first; one of memory or of ghosts."""
+        if location.cells[0] < 0:
+            ghosts = self.unrolling.ghosts
+            return ghosts.contents, tuple(ghosts.initial(cell) for cell in location.cells)
+        initial = tuple(self.unrolling.initial_value(cell) for cell in location.cells)
+        return self.unrolling.contents, initial
 
     def _plain_writes(self, write: Write) -> dict[int, int] | None:
         """What is written whatever was there before; None if that depends on it."""
@@ -442,6 +449,8 @@ class Encoding:
         while self._undefined:
             write, location = self._undefined.pop()
             made = self._made(write, location)
+            given = any_of(self._options[write, location].values())
+            self.add(z3.Implies(write.happened, given))
             for values, term in self._options[write, location].items():
                 self.add(z3.Implies(term, any_of(made.get(values, ()))))
 
@@ -470,7 +479,7 @@ class Encoding:
         reading = self.readings["ghost", write.origin, write.action, cell]
         for arc in write.origin.arcs:
             if arc.action == write.action:
-                for (old,) in self.unrolling.contents.possible((cell,)):
+                for (old,) in self.unrolling.ghosts.contents.possible((cell,)):
                     new, _ = self.unrolling.ghosts.after(arc.edge.statements, cell, old)
                     met = all_of((self.taken[arc], self.holds(reading, (cell,), (old,))))
                     found.setdefault((new,), []).append(met)

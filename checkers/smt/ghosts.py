@@ -20,6 +20,7 @@ class GhostCells:
         self._values = Interned(None)
         self._cells: dict[Key, int] = {}
         self._keys: list[Key] = []
+        self.contents = Contents(self.initial)
 
     def cell(self, key: Key) -> int:
         """The number, below 0, of a ghost under a key."""
@@ -53,11 +54,11 @@ class GhostCells:
                 holds = holds and bool(each.predicate(value, *each.arguments))
         return self._values.number(value), holds
 
-    def note(self, contents: Contents, name: Hashable, statements: Sequence[Statement]) -> None:
+    def note(self, name: Hashable, statements: Sequence[Statement]) -> None:
         """Tell which values a step may leave behind."""
         for cell in self.updated(statements):
 
             def change(old: Numbers, cell: int = cell) -> Numbers:
                 return (self.after(statements, cell, old[0])[0],)
 
-            contents.change((name, cell), (cell,), change)
+            self.contents.change((name, cell), (cell,), change)

@@ -49,7 +49,7 @@ class Queries:
         ghosts, found = self.unrolling.ghosts, []
         for cell in ghosts.touched(statements):
             reading = self.encoding.readings["ghost", arc.source, arc.action, cell]
-            for (old,) in self.unrolling.contents.possible((cell,)):
+            for (old,) in self.unrolling.ghosts.contents.possible((cell,)):
                 if not ghosts.after(statements, cell, old)[1]:
                     met = self.encoding.holds(reading, (cell,), (old,))
                     found.append(all_of((self.encoding.taken[arc], met)))

@@ -7,20 +7,21 @@ such a run is over.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from syncproof.checkers.smt.contents import Change, Contents, Numbers
 from syncproof.checkers.smt.ghosts import GhostCells
 from syncproof.checkers.smt.uncovered import Uncovered
 from syncproof.models.automaton import Automaton
-from syncproof.models.lowering import Action, ActionKind
+from syncproof.models.lowering import BETWEEN, Action, ActionKind
 from syncproof.models.nodes import Edge, Node
 from syncproof.models.operations import Consumed, Failed, Statement
 from syncproof.models.outbox import ADD, Packet
 from syncproof.models.system import System
 
 MOST_POINTS = 20_000
+MOST_TURNS = 300
 
 Syncs = tuple[tuple[str, int], ...]
 """For each group, how many of its syncs lie behind."""
@@ -62,21 +63,25 @@ class Arc:
 
 
 class Unrolling:
-    """All points of all processes of a system under one assignment of its choices."""
+    """All points of all processes of a system under one assignment of its choices.
 
-    def __init__(self, system: System, asked: frozenset[str]) -> None:
-        self.system, self.asked = system, asked
+    ``tick`` is called now and then while it grows, and may raise to end it.
+    """
+
+    def __init__(
+        self, system: System, asked: frozenset[str], tick: Callable[[], object] = int
+    ) -> None:
+        self.system, self.asked, self._tick = system, asked, tick
         self.ghosts = GhostCells(system)
         self.contents = Contents(self.initial_value)
         self._refuse_features()
         self._met: list[dict[int, Node]] = [{} for _ in system.automata]
+        self._level: dict[tuple[int, int], int] = {}
         self._tabulate()
         self.points: list[list[Point]] = [self._unrolled(each) for each in system.automata]
 
     def initial_value(self, cell: int) -> int:
-        """The number of what a cell, a lock or a ghost holds at first."""
-        if cell < 0:
-            return self.ghosts.initial(cell)
+        """The number of what a cell or a lock holds at first."""
         if cell >= len(self.system.cells):
             return self.system.values.number(0)
         return self.system.initial_value(cell)
@@ -110,61 +115,75 @@ class Unrolling:
 
     def _to_fixed_point(self) -> None:
         """Follow every edge on every possible value until nothing new turns up."""
-        stamps: dict[tuple[int, int], int] = {}
-        copies: dict[tuple[int, int, int, int], Packet] = {}
-        changed = True
+        looked: dict[tuple[int, int], tuple[int, int]] = {}
+        changed, turns = True, 0
         while changed:
-            changed = False
+            changed, turns = False, turns + 1
+            self._tick()
+            if turns > MOST_TURNS:
+                raise Uncovered("values in memory that grow with every step", "")
             for process, automaton in enumerate(self.system.automata):
-                met = self._met[process]
-                met.setdefault(automaton.first.number, automaton.first)
-                work = list(met.values())
+                self._arrive(process, automaton.first, 0)
+                work = list(self._met[process].values())
                 while work:
                     node = work.pop()
                     cells = [cell for action in node.actions for cell in action.cells]
-                    stamp = self.contents.stamp(cells)
-                    if stamps.get((process, node.number)) == stamp:
+                    cells += [c for a in node.actions for p in a.packets for c in p.reads]
+                    now = (self.contents.stamp(cells), self._level[process, node.number])
+                    if looked.get((process, node.number)) == now:
                         continue
-                    stamps[process, node.number] = stamp
+                    looked[process, node.number] = now
                     changed = True
-                    for target in self._look(process, node, copies):
-                        if target.number not in met:
-                            met[target.number] = target
+                    for target, level in self._look(process, node):
+                        if level <= self.contents.most and self._arrive(process, target, level):
                             work.append(target)
                 if sum(map(len, self._met)) > MOST_POINTS:
                     raise Uncovered(f"more than {MOST_POINTS} local states", "")
-            for packet in copies.values():
-                for values in self.contents.possible(packet.reads):
-                    writes = zip(packet.writes, values, strict=True)
-                    self.contents.write([(cell, value) for (cell, _, _), value in writes])
 
-    def _look(
-        self, process: int, node: Node, copies: dict[tuple[int, int, int, int], Packet]
-    ) -> Iterator[Node]:
+    def _arrive(self, process: int, node: Node, level: int) -> bool:
+        """Note a node with its level, as in `Contents`; whether that is news."""
+        key = (process, node.number)
+        if self._level.get(key, level + 1) <= level:
+            return False
+        self._met[process][node.number] = node
+        self._level[key] = level
+        return True
+
+    def _look(self, process: int, node: Node) -> Iterator[tuple[Node, int]]:
         """Where the edges of a node lead; what its actions write is noted."""
+        here = self._level[process, node.number]
         for number, action in enumerate(node.actions):
-            name = (process, node.number, number)
-            for i, packet in enumerate(action.packets):
+            for packet in action.packets:
                 if packet.reads:
-                    copies[*name, i] = packet
+                    self._note_copy(packet, here)
                 elif packet.writes:
-                    self._note_writes((*name, i), packet.writes)
-            self._note_writes((*name, -1), action.writes)
-            for _, edge in self.edges(process, node, number):
+                    self._note_writes(packet.writes, here)
+            self._note_writes(_without_atomic(node, action), here)
+            for cell, old, new in _second_half(node, action):
+                self.contents.exchange((cell,), (old,), (new,), here)
+            for values, edge in self.edges(process, node, number):
+                level = max(here, self.contents.levels(action.cells)[values])
                 if action.kind is ActionKind.UPDATE:
-                    function = _updating(self.system.automata[process], node, number, action)
-                    self.contents.change(name, action.cells, function)
-                elif edge.writes:
-                    self.contents.write(edge.writes)
-                self.ghosts.note(self.contents, (*name, edge.target.number), edge.statements)
+                    after = dict(zip(action.cells, values, strict=True)) | dict(edge.writes)
+                    written = tuple(after[cell] for cell in action.cells)
+                    self.contents.exchange(action.cells, values, written, here)
+                    level += 1
+                self.ghosts.note((process, node.number, edge.target.number), edge.statements)
                 if not edge.again and not self.failures_of(edge.statements):
-                    yield edge.target
+                    yield edge.target, level
 
-    def _note_writes(self, name: object, writes: Sequence[tuple[int, int, int]]) -> None:
-        self.contents.write([(cell, value) for cell, value, mode in writes if mode != ADD])
+    def _note_copy(self, packet: Packet, here: int) -> None:
+        for values, level in list(self.contents.levels(packet.reads).items()):
+            writes = zip(packet.writes, values, strict=True)
+            stored = [(cell, value) for (cell, _, _), value in writes]
+            self.contents.write(stored, max(here, level))
+
+    def _note_writes(self, writes: Sequence[tuple[int, int, int]], here: int) -> None:
+        stored = [(cell, value) for cell, value, mode in writes if mode != ADD]
+        self.contents.write(stored, here)
         for cell, delta, mode in writes:
             if mode == ADD:
-                self.contents.change((name, cell), (cell,), self._adding(delta))
+                self.contents.change(("add", cell, delta), (cell,), self._adding(delta), here)
 
     def _adding(self, delta: int) -> Change:
         return lambda old: self.added(old, delta)
@@ -196,45 +215,42 @@ class Unrolling:
         return tuple(name for name in dict.fromkeys(found) if name in self.asked)
 
     def _raise_bounds(self) -> bool:
-        """Allow as many read-modify-writes of a cell as some run has; True if that is more."""
-        most: dict[int, int] = {}
+        """Allow as many read-modify-writes as some run has; True if that is more than before."""
+        changes = ghosts = 0
         for process, met in enumerate(self._met):
-            order = self._topological(process)
-            counts: dict[int, dict[int, int]] = {}
-            for number in reversed(order):
+            counts: dict[int, tuple[int, int]] = {}
+            for number in reversed(self._topological(process)):
                 counts[number] = self._most_changes(process, met[number], counts)
-            for cell, count in counts[self.system.automata[process].first.number].items():
-                most[cell] = most.get(cell, 0) + count
-        return any([self.contents.allow(cell, count) for cell, count in most.items()])
+            first = counts[self.system.automata[process].first.number]
+            changes, ghosts = changes + first[0], ghosts + first[1]
+        self.ghosts.contents.allow(ghosts)
+        return self.contents.allow(changes)
 
     def _most_changes(
-        self, process: int, node: Node, counts: dict[int, dict[int, int]]
-    ) -> dict[int, int]:
-        best: dict[int, int] = {}
+        self, process: int, node: Node, counts: dict[int, tuple[int, int]]
+    ) -> tuple[int, int]:
+        """The most read-modify-writes from a node on, of memory and of ghosts."""
+        most = most_of_ghosts = 0
         for number, action in enumerate(node.actions):
-            own: dict[int, int] = {}
             writes = [w for packet in action.packets for w in packet.writes] + list(action.writes)
-            for cell in [c for c, _, mode in writes if mode == ADD]:
-                own[cell] = own.get(cell, 0) + 1
-            if action.kind is ActionKind.UPDATE:
-                own = dict.fromkeys(action.cells, 1)
+            own = sum(mode == ADD for _, _, mode in writes) + len(_second_half(node, action))
+            own += action.kind is ActionKind.UPDATE
+            most = max(most, own)
             for _, edge in self.edges(process, node, number):
-                here = dict(own)
-                for cell in self.ghosts.updated(edge.statements):
-                    here[cell] = here.get(cell, 0) + 1
-                if not edge.again and edge.target.number in counts:
-                    for cell, count in counts[edge.target.number].items():
-                        here[cell] = here.get(cell, 0) + count
-                for cell, count in here.items():
-                    best[cell] = max(best.get(cell, 0), count)
-        return best
+                after = (0, 0) if edge.again else counts.get(edge.target.number, (0, 0))
+                said = len(self.ghosts.updated(edge.statements))
+                most = max(most, own + after[0])
+                most_of_ghosts = max(most_of_ghosts, said + after[1])
+        return most, most_of_ghosts
 
     def _successors(self, process: int, node: Node) -> list[Node]:
         return [
             edge.target
             for number in range(len(node.actions))
             for _, edge in self.edges(process, node, number)
-            if not edge.again and not self.failures_of(edge.statements)
+            if not edge.again
+            and not self.failures_of(edge.statements)
+            and edge.target.number in self._met[process]
         ]
 
     def _topological(self, process: int) -> list[int]:
@@ -276,6 +292,8 @@ class Unrolling:
                     if edge.again:
                         continue
                     failures = self.failures_of(edge.statements)
+                    if not failures and edge.target.number not in self._met[process]:
+                        continue  # by no run: it would take too many read-modify-writes
                     target = None
                     if not failures:
                         key = (edge.target.number, syncs)
@@ -292,15 +310,14 @@ class Unrolling:
         return _in_order(first, len(known))
 
 
-def _updating(automaton: Automaton, node: Node, number: int, action: Action) -> Change:
-    def function(old: Numbers) -> Numbers | None:
-        edge = automaton.edge(node, number, old)
-        if edge is None or not edge.writes:
-            return None
-        new = dict(zip(action.cells, old, strict=True)) | dict(edge.writes)
-        return tuple(new[cell] for cell in action.cells)
+def _second_half(node: Node, action: Action) -> list[tuple[int, int, int]]:
+    """The write of a local atomic that falls into two steps: the cell, what was read, and it."""
+    old = dict(node.progress).get(BETWEEN)
+    return [] if old is None else [(action.writes[0][0], old, action.writes[0][1])]
 
-    return function
+
+def _without_atomic(node: Node, action: Action) -> tuple[tuple[int, int, int], ...]:
+    return action.writes[1:] if BETWEEN in dict(node.progress) else action.writes
 
 
 def _counted(syncs: Syncs, action: Action) -> Syncs:
