@@ -13,6 +13,7 @@ from syncproof.checkers.smt.events import Landing
 from syncproof.checkers.smt.unrolling import Point
 from syncproof.models.lowering import ActionKind
 from syncproof.models.nodes import Node
+from syncproof.models.outbox import Packet
 from syncproof.models.system import System
 from syncproof.models.transitions import Failure, Overfull, State, Step, Transition
 
@@ -97,10 +98,9 @@ def follow(
     taken: Taken = []
     for position, event in enumerate(events):
         try:
-            enabled = system.step_transitions(state, event.step)
+            transition = _transition(system, state, event)
         except Overfull:
             raise BeyondBound from None
-        transition = next((each for each in enabled if _is_it(system, event, each)), None)
         if transition is None:
             raise Disagreement(f"step {position} of {len(events)}, {event.step}, is not possible")
         taken.append((state, transition))
@@ -110,21 +110,38 @@ def follow(
     return taken
 
 
-def _is_it(system: System, event: Event, transition: Transition) -> bool:
-    step = transition.step
-    if (step.kind, step.process, step.what) != (
-        event.step.kind,
-        event.step.process,
-        event.step.what,
-    ):
-        return False
-    if event.node is not None:
-        return transition.state[event.process] == event.node.number
-    packet = event.landing.packet if event.landing is not None else None
-    if packet is None or step.kind != "land" or packet.reads:
-        return True
-    return all(
-        mode or system.value(transition.state, cell) == value for cell, value, mode in packet.writes
+def _transition(system: System, state: State, event: Event) -> Transition | None:
+    """The step of the interpreter that an event is; None if it is not possible."""
+    if event.landing is not None:
+        return _landing(system, state, event.step, event.landing)
+    for each in system.step_transitions(state, event.step):
+        if each.step == event.step and event.node is not None:
+            is_there = each.state[event.process] == event.node.number
+            return each if is_there else None
+    return None
+
+
+def _landing(system: System, state: State, step: Step, landing: Landing) -> Transition | None:
+    """The delivery of just this packet; several puts to the same cells may be under way."""
+    owner, variant = step.process, 0
+    deliveries = system.deliveries(owner, state[system.first_outbox + owner])
+    for delivery, each in zip(deliveries, system.landings(state, owner), strict=True):
+        if delivery.step != step:
+            continue
+        if _same_packet(delivery.packet, landing.packet):
+            return each.numbered(variant) if variant else each
+        variant += 1
+    return None
+
+
+def _same_packet(found: Packet, wanted: Packet) -> bool:
+    """Whether a packet under way is the one that was issued; a copy has got its values since."""
+    values = not wanted.reads
+    return (
+        [(cell, mode, value if values else 0) for cell, value, mode in found.writes]
+        == [(cell, mode, value if values else 0) for cell, value, mode in wanted.writes]
+        and (found.target, found.queue, found.is_get)
+        == (wanted.target, wanted.queue, wanted.is_get)
     )
 
 
