@@ -99,7 +99,7 @@ _SEARCH = _options(
         "--engine",
         default="auto",
         show_default=True,
-        metavar="auto|reference|reduced|fast|certificate|all",
+        metavar="auto|reference|reduced|fast|certificate|smt|all",
         help="What answers; all compares every engine. Also tla: the TLA+ module, by --tool.",
     ),
     click.option(
