@@ -54,14 +54,14 @@ def system_of(trace: Trace, instance: Instance) -> System:
     """The system under the choices that the trace names."""
     told = dict(trace.choices)
     choices: dict[Hashable, Hashable] = {
-        name: _chosen(name, values, told) for name, values in instance.initial_choices().items()
+        name: chosen(name, values, told) for name, values in instance.initial_choices().items()
     }
     while True:
         try:
             system = instance.system(choices)
             _tabulate(system, trace)
         except Unresolved as choice:
-            choices[choice.name] = _chosen(choice.name, choice.values, told)
+            choices[choice.name] = chosen(choice.name, choice.values, told)
             continue
         return system
 
@@ -75,7 +75,8 @@ def _tabulate(system: System, trace: Trace) -> None:
         pass
 
 
-def _chosen(name: Hashable, values: tuple[Hashable, ...], told: dict[str, str]) -> Hashable:
+def chosen(name: Hashable, values: tuple[Hashable, ...], told: dict[str, str]) -> Hashable:
+    """The value that a trace names for a choice; the first where it names none."""
     recorded = told.get(spoken(name))
     return next((value for value in values if str(value) == recorded), values[0])
 
