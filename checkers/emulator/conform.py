@@ -9,7 +9,7 @@ from typing import cast
 from syncproof.checkers.emulator import events
 from syncproof.checkers.emulator.content import Content
 from syncproof.checkers.emulator.events import Event
-from syncproof.checkers.emulator.live import LiveAutomaton, live_system
+from syncproof.checkers.emulator.live import LiveAutomaton, live_system, renumbered
 from syncproof.checkers.emulator.memory import places_of
 from syncproof.models.identity import discard
 from syncproof.models.instance import Instance
@@ -20,6 +20,9 @@ from syncproof.models.transitions import Failure, State, Transition
 
 UNBOUNDED = 1 << 30
 """The in-flight bound of the walked model: the bound is one of searches, not of machines."""
+
+STEPS_REMEMBERED = 5_000
+"""Steps after which a walk forgets the values that are no longer anywhere."""
 
 ACTIONS = {
     events.ISSUE: (ActionKind.ISSUE,),
@@ -63,7 +66,8 @@ class Walk:
         profile = replace(instance.profile, in_flight=UNBOUNDED)
         self.instance = replace(instance, profile=profile)
         self.content = content
-        self.system, layout = live_system(self.instance, choices)
+        self.system, self.layout = live_system(self.instance, choices)
+        layout = self.layout
         nowhere = dict.fromkeys((region.name for region in layout.regions), 0)
         places = places_of(layout, profile.finest_atomicity, nowhere)
         self.shapes = [place.shape for place in places]
@@ -72,6 +76,11 @@ class Walk:
         self.failures: list[Failure] = list(first.failures)
         self.position = 0
         self.refused: NotAllowed | None = None
+
+    @property
+    def broken(self) -> tuple[str, ...]:
+        """The properties that the steps so far break in the model."""
+        return tuple(sorted({each.property for each in self.failures}))
 
     def close(self) -> None:
         """Throw the coroutines away."""
@@ -91,6 +100,11 @@ class Walk:
         self.states = tuple(found)
         self.failures += next(iter(found.values())).failures
         self.position += 1
+        if self.position % STEPS_REMEMBERED == 0 and len(self.states) == 1:
+            self.system, state = renumbered(
+                self.system, self.states[0], self.layout, self.instance.profile
+            )
+            self.states = (state,)
 
     def _allowed(self, state: State, event: Event) -> Iterator[Transition]:
         system, do, number = self.system, event.do, event.process

@@ -19,6 +19,7 @@ from syncproof.checkers.emulator.flights import (
 )
 from syncproof.checkers.emulator.memory import Memory
 from syncproof.checkers.emulator.processes import CacheLine, Emulated
+from syncproof.models.errors import UserError
 from syncproof.models.fabric import Profile
 
 Stores = Sequence[tuple[int, bytes]]
@@ -29,6 +30,7 @@ class Fabric:
 
     ``free`` are the flights that nothing holds back, ``ready`` the processes that may be able to
     take a step; a process that could not is put aside until what it looked at has changed.
+    ``freed`` and ``woken`` are those that became so since somebody emptied the lists.
     """
 
     def __init__(
@@ -44,6 +46,8 @@ class Fabric:
         self.in_flight: set[Flight] = set()
         self.free: Bag[Flight] = Bag()
         self.ready: Bag[Emulated] = Bag()
+        self.woken: list[Emulated] = []
+        self.freed: list[Flight] = []
         for process in processes:
             self.ready.add(process)
         self.watchers: list[set[Emulated]] = [set() for _ in self.memory.arrays]
@@ -82,6 +86,7 @@ class Fabric:
         """A process may be able to go on."""
         if not process.is_done:
             self.ready.add(process)
+            self.woken.append(process)
 
     def _wake_watchers(self, rank: int) -> None:
         watchers = self.watchers[rank]
@@ -161,7 +166,11 @@ class Fabric:
             early.holds.append(late)
         self.in_flight.add(late)
         if late.is_free:
-            self.free.add(late)
+            self._set_free(late)
+
+    def _set_free(self, flight: Flight) -> None:
+        self.free.add(flight)
+        self.freed.append(flight)
 
     def fence(self, process: Emulated, target: int) -> None:
         """Later puts (to ``target``, or all) come behind the earlier ones."""
@@ -237,7 +246,7 @@ class Fabric:
             if landed:
                 late.lands_after.discard(flight)
             if late.is_free and late in self.in_flight:
-                self.free.add(late)
+                self._set_free(late)
 
     def landing(self, write: Write) -> bytes:
         """What a cell holds after a write."""
@@ -245,7 +254,8 @@ class Fabric:
             return write.data
         old = self.memory.value(write.cell, self.memory.read(write.cell))
         if not isinstance(old, int):
-            raise TypeError(f"an add to {self.memory.layout.cells[write.cell]}, which holds {old}")
+            cell = self.memory.layout.cells[write.cell]
+            raise UserError(f"an add to {cell}, which holds {old}", expected="a whole number")
         return self.memory.bytes_of(write.cell, old + write.adds)
 
     def _propagate_later(self, cell: int, data: bytes) -> None:

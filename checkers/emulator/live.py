@@ -8,13 +8,19 @@ from typing import Any, cast
 from syncproof.checkers.emulator.processes import place_of
 from syncproof.models.automaton import Automaton
 from syncproof.models.errors import UserError
+from syncproof.models.fabric import Profile
 from syncproof.models.instance import Choices, Instance, cache_lines
 from syncproof.models.lowering import Action, Lowering, Progress, frozen
 from syncproof.models.memory import Layout
 from syncproof.models.nodes import Edge, Node, Process
 from syncproof.models.operations import Kind, Operation, Statement
+from syncproof.models.outbox import Outbox, canonical
 from syncproof.models.system import System
-from syncproof.models.transitions import Features
+from syncproof.models.transitions import Features, State
+from syncproof.models.values import Values
+
+NODES_KEPT = 8
+"""The nodes behind the current one that are kept: a step is made of what it leaves, too."""
 
 Accept = Callable[[tuple[int, ...]], bool]
 
@@ -84,7 +90,8 @@ class LiveAutomaton(Automaton):
                     operation = self._kept(found)
         except StopIteration:
             pass
-        self._recent.clear()
+        for old in [number for number in self._recent if number < self._count - NODES_KEPT]:
+            del self._recent[old]
         return self._made(operation, None, ()), tuple(self._heard)
 
     def _kept(self, operation: Operation) -> Operation | None:
@@ -100,11 +107,81 @@ class LiveAutomaton(Automaton):
             operation = frozen(operation)
             place = before.place if before else place_of(self.coroutine, operation.at)
         node = Node(self._count, state, operation, place, (), 0, progress=progress)
-        if operation is not None:
-            node.actions = self._lowering.actions(operation, progress, self.process.rank)
+        self._act(node)
         self._recent[self._count] = node
         self._count += 1
         return node
+
+    def _act(self, node: Node) -> None:
+        if node.operation is None:
+            return
+        try:
+            node.actions = self._lowering.actions(node.operation, node.progress, self.process.rank)
+        except UserError as error:
+            node.state, node.error = "error", error
+
+    def renumber(self, node: Node, lowering: Lowering, moved: Callable[[int], int]) -> None:
+        """Go on from ``node`` with other numbers for values, everything behind it forgotten."""
+        self._lowering = lowering
+        node.progress = tuple((cell, moved(value)) for cell, value in node.progress)
+        node.edges.clear()
+        self._act(node)
+        self._recent.clear()
+        self._recent[node.number] = node
+
+
+def renumbered(
+    system: System, state: State, layout: Layout, profile: Profile
+) -> tuple[System, State]:
+    """The same system and state, without the values and outboxes that it no longer needs.
+
+    Where loads may be served early nothing is forgotten.
+    """
+    features = system.features
+    if features.views:
+        return system, state
+    values = Values()
+
+    def moved(number: int) -> int:
+        return values.number(system.values[number])
+
+    lowering = Lowering(layout, profile, values, features.locks)
+    for process, each in enumerate(system.automata):
+        cast(LiveAutomaton, each).renumber(system.node(state, process), lowering, moved)
+    work = list(state)
+    for place in range(system.first_cell, system.first_outbox):
+        work[place] = moved(state[place])
+    initial = work[system.first_cell : system.first_cell + len(system.cells)]
+    lines, ghosts = system.caches.lines, system.ghosts.initial
+    new = System(system.automata, system.cells, values, features, lines, ghosts, initial)
+    for place in range(system.first_outbox, system.first_cache):
+        work[place] = new.outboxes.number(_moved_outbox(system.outboxes[state[place]], moved))
+    if features.caches:
+        for process in range(system.processes):
+            held = system.caches.of(state, process).items()
+            kept = {line: (tuple(map(moved, data)), dirty) for line, (data, dirty) in held}
+            new.caches.put(work, process, kept)
+    if features.ghosts:
+        work[system.ghosts.at] = new.ghosts.known.number(
+            system.ghosts.known.known[state[system.ghosts.at]]
+        )
+    return new, tuple(work)
+
+
+def _moved_outbox(outbox: Outbox, moved: Callable[[int], int]) -> Outbox:
+    return canonical(
+        [
+            each._replace(
+                packet=each.packet._replace(
+                    writes=tuple(
+                        (cell, moved(value) if value >= 0 else value, mode)
+                        for cell, value, mode in each.packet.writes
+                    )
+                )
+            )
+            for each in outbox
+        ]
+    )
 
 
 def live_system(instance: Instance, choices: Choices) -> tuple[System, Layout]:

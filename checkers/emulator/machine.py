@@ -21,7 +21,7 @@ from syncproof.models.errors import UserError
 from syncproof.models.identity import discard
 from syncproof.models.instance import Instance, groups_of
 from syncproof.models.memory import Slot
-from syncproof.models.nodes import Place
+from syncproof.models.nodes import Place, Process
 from syncproof.models.operations import (
     Consumed,
     Failed,
@@ -61,7 +61,7 @@ class RoleRaised(Exception):
 
 class Machine:
     """One run of an instance. ``tell`` is given every step; ``seed`` decides choices and order, or
-    ``draw`` the choices."""
+    ``draw`` the choices. ``lanes`` spreads each role over so many cores, each with its peers."""
 
     def __init__(
         self,
@@ -71,6 +71,7 @@ class Machine:
         tell: Callable[[Event], None] | None = None,
         choices: dict[Hashable, Hashable] | None = None,
         draw: Draw | None = None,
+        lanes: int = 1,
     ) -> None:
         self.instance, self.profile = instance, instance.profile
         self.random = random.Random(seed)
@@ -95,8 +96,9 @@ class Machine:
         self.blocks = 0
         self.sent: dict[Hashable, list[int]] = {}
         self.ghosts: dict[tuple[str, Hashable], Hashable] = {}
-        self.groups = groups_of(parts.protocol, parts.processes)
-        self.processes = [self._process(each) for each in parts.processes]
+        processes = _spread(parts.processes, lanes)
+        self.groups = groups_of(parts.protocol, processes)
+        self.processes = [self._process(each, lanes) for each in processes]
         self.fabric = Fabric(
             self.processes, self.memory, instance.profile, self.random, self.recorder
         )
@@ -109,14 +111,14 @@ class Machine:
             if process.is_done:
                 self.fabric.ready.discard(process)
 
-    def _process(self, process: Any) -> Emulated:
+    def _process(self, process: Process, lanes: int) -> Emulated:
         said: list[Statement] = []
         function = next(r.function for r in self.protocol.roles() if r.name == process.role)
         core = EmulatedCore(
             process.role,
             process.rank,
-            process.instance,
-            process.count,
+            process.instance // lanes,
+            process.count // lanes,
             self.instance.bounds,
             self.groups,
             self.choices,
@@ -124,6 +126,7 @@ class Machine:
             drawn=self.choices,
             draw=self._draw,
             same=self.content.same,
+            share=(process.instance % lanes, lanes),
         )
         made: Any = function(self.protocol, core)
         return Emulated(process, said, made, core)
@@ -151,7 +154,7 @@ class Machine:
         except StopIteration:
             process.is_done = True
         except UserError as error:
-            raise self._raised(process, error, str(error)) from error
+            raise self._raised(process, error, error.what) from error
         except Exception as error:
             raise self._raised(process, error, f"{type(error).__name__}: {error}") from error
         finally:
@@ -183,6 +186,12 @@ class Machine:
             return operation
         place = place_of(process.coroutine)
         return mutation(operation, place.file, place.line) if place else operation
+
+    def raised_at(self, process: Emulated, error: UserError) -> RoleRaised:
+        """What is wrong with the operation that a process stands at."""
+        place = self.place(process)
+        where = f"{place.file}:{place.line}" if place else process.process.role
+        return RoleRaised(str(process.process), where, error.what)
 
     def _raised(self, process: Emulated, error: BaseException, what: str) -> RoleRaised:
         trace, where = error.__traceback__, str(process.process.role)
@@ -306,6 +315,21 @@ class Machine:
                     (memory.places[c].shape, data) for c, data in zip(cells, held.data, strict=True)
                 }
         self.content.forget(kept)
+
+
+def _spread(processes: Sequence[Process], lanes: int) -> list[Process]:
+    """Each process as many times as it has cores."""
+    return [
+        Process(
+            each.number * lanes + lane,
+            each.role,
+            each.rank,
+            each.instance * lanes + lane,
+            each.count * lanes,
+        )
+        for each in processes
+        for lane in range(lanes)
+    ]
 
 
 def drawn(seed: int, name: Hashable, values: Sequence[Any]) -> Any:

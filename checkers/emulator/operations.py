@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from syncproof.checkers.emulator import events
@@ -10,12 +10,16 @@ from syncproof.checkers.emulator.events import Event
 from syncproof.checkers.emulator.flights import ALL_RANKS, Flight, Write
 from syncproof.checkers.emulator.machine import Machine, slot_of
 from syncproof.checkers.emulator.processes import CacheLine, Emulated
+from syncproof.checkers.emulator.stepping import Cells, atoms, blocked, done
+from syncproof.checkers.emulator.stores import copy, put, put_with_signal, writes_of
 from syncproof.models.errors import UserError
 from syncproof.models.memory import Slot
 from syncproof.models.operations import Kind, Operation
 from syncproof.models.values import Block, Opaque, Torn, typed
 
-Cells = tuple[int, ...]
+SENDING = (Kind.PUT, Kind.ADD, Kind.PUT_WITH_SIGNAL, Kind.PUT_NBI, Kind.GET_NBI)
+MOST_IN_FLIGHT = 256
+"""Atoms of one process on their way; a put beyond that waits until one has landed."""
 
 
 def step(machine: Machine, process: Emulated, cells: Cells | None = None) -> bool:
@@ -25,173 +29,21 @@ def step(machine: Machine, process: Emulated, cells: Cells | None = None) -> boo
     """
     operation = process.operation
     assert operation is not None and not process.is_done
+    if operation.kind in SENDING and len(process.flights) >= MOST_IN_FLIGHT:
+        return blocked(machine, process, ())
     recorder = machine.recorder
     before = recorder.steps
     recorder.steps += 1
-    if HANDLERS[operation.kind](machine, process, operation, cells):
+    try:
+        is_taken = HANDLERS[operation.kind](machine, process, operation, cells)
+    except UserError as error:
+        raise machine.raised_at(process, error) from error
+    if is_taken:
         process.steps += 1
         recorder.tell_all()
         return True
     recorder.steps = before
     return False
-
-
-def _done(machine: Machine, process: Emulated, result: Any = None) -> bool:
-    machine.resume(process, result)
-    if process.is_done:
-        machine.fabric.ready.discard(process)
-    return True
-
-
-def _blocked(machine: Machine, process: Emulated, ranks: Sequence[int]) -> bool:
-    machine.fabric.put_aside(process, ranks)
-    return False
-
-
-# Stores
-
-
-def _is_immediate(machine: Machine, slot: Slot) -> bool:
-    return machine.profile.immediate or slot.region.on_chip
-
-
-def _writes(machine: Machine, slot: Slot, value: Any, adds: bool) -> list[Write]:
-    memory, found = machine.memory, []
-    values = slot.spread(value)
-    for cell, name, _ in memory.cells_of(slot):
-        if name not in values:
-            continue
-        if adds and not isinstance(values[name], int):
-            raise UserError(f"an add of {value!r} to {slot}", expected="a whole number")
-        amount = values[name]
-        found.append(
-            Write(cell, b"", amount, True)
-            if adds and isinstance(amount, int)
-            else Write(cell, memory.bytes_of(cell, amount))
-        )
-    return found
-
-
-def _atoms(machine: Machine, cells: Sequence[int], atomicity: int) -> list[tuple[int, Cells]]:
-    """The cells that move together, in ascending order of their bytes."""
-    groups: dict[int, list[int]] = {}
-    for cell in cells:
-        groups.setdefault(machine.layout.cells[cell].first_byte // atomicity, []).append(cell)
-    return [(atom, tuple(groups[atom])) for atom in sorted(groups)]
-
-
-def _flights(
-    machine: Machine, process: Emulated, operation: Operation, slot: Slot, writes: list[Write]
-) -> list[Flight]:
-    atomicity = machine.fabric.between(process.rank, slot.rank).store_atomicity
-    of_cell = {each.cell: each for each in writes}
-    atoms = _atoms(machine, list(of_cell), atomicity)
-    return [
-        Flight(
-            0,
-            process.number,
-            slot.rank,
-            operation.queue,
-            tuple(of_cell[cell] for cell in cells),
-            atom=atom,
-            is_last=atom == atoms[-1][0],
-        )
-        for atom, cells in atoms
-    ]
-
-
-def _write_now(machine: Machine, process: Emulated, writes: Sequence[Write]) -> None:
-    fabric, cells = machine.fabric, tuple(each.cell for each in writes)
-    if len(set(cells)) == len(cells):
-        fabric.store([(each.cell, fabric.landing(each)) for each in writes])
-    else:
-        for each in writes:
-            fabric.store([(each.cell, fabric.landing(each))])
-    machine.recorder.tell(Event(events.STORE, process.number, cells))
-
-
-def _put(machine: Machine, process: Emulated, operation: Operation, _: Cells | None) -> bool:
-    slot = slot_of(operation)
-    writes = _writes(machine, slot, operation.value, operation.kind is Kind.ADD)
-    if _is_immediate(machine, slot):
-        _write_now(machine, process, writes)
-        return _done(machine, process)
-    machine.fabric.issue(process, _flights(machine, process, operation, slot, writes))
-    return _issued(machine, process, writes)
-
-
-def _issued(machine: Machine, process: Emulated, writes: Sequence[Write]) -> bool:
-    machine.recorder.tell(Event(events.ISSUE, process.number, tuple(each.cell for each in writes)))
-    return _done(machine, process)
-
-
-def _put_with_signal(
-    machine: Machine, process: Emulated, operation: Operation, _: Cells | None
-) -> bool:
-    slot, signal = slot_of(operation), operation.signal
-    assert signal is not None
-    writes = _writes(machine, slot, operation.value, False)
-    extra = _writes(machine, signal, operation.signal_value, operation.signal_adds)
-    if _is_immediate(machine, slot) and _is_immediate(machine, signal):
-        _write_now(machine, process, [*writes, *extra])
-        return _done(machine, process)
-    signals = _flights(machine, process, operation, signal, extra)
-    for each in signals:
-        each.is_signal = True
-    machine.fabric.issue(process, [*_flights(machine, process, operation, slot, writes), *signals])
-    return _issued(machine, process, [*writes, *extra])
-
-
-def _copy(machine: Machine, process: Emulated, operation: Operation, _: Cells | None) -> bool:
-    slot, source = slot_of(operation), operation.source
-    assert source is not None
-    memory = machine.memory
-    targets = [cell for cell, _, _ in memory.cells_of(slot)]
-    sources = [cell for cell, _, _ in memory.cells_of(source)]
-    if len(targets) != len(sources):
-        raise UserError(f"a copy of {source} to {slot} of another shape", where=operation.at)
-    if machine.profile.immediate:
-        return _copy_now(machine, process, targets, sources)
-    is_get = operation.kind is Kind.GET_NBI
-    remote = source.rank if is_get else slot.rank
-    atomicity = machine.fabric.between(process.rank, remote).store_atomicity
-    pairs = dict(zip(targets, sources, strict=True))
-    atoms = _atoms(machine, targets, atomicity)
-    flights = [
-        Flight(
-            0,
-            process.number,
-            remote,
-            operation.queue,
-            tuple(Write(cell, b"") for cell in cells),
-            tuple(pairs[cell] for cell in cells),
-            is_get,
-            atom=atom,
-            is_last=atom == atoms[-1][0],
-        )
-        for atom, cells in atoms
-    ]
-    machine.fabric.issue(process, flights)
-    return _issued(machine, process, [Write(cell, b"") for cell in targets])
-
-
-def _copy_now(
-    machine: Machine, process: Emulated, targets: Sequence[int], sources: Sequence[int]
-) -> bool:
-    """A copy where everything is immediate: one step reads, the next one writes."""
-    memory = machine.memory
-    if not process.progress:
-        data = machine.fabric.look(process, sources)
-        process.progress = dict(zip(sources, data, strict=True))
-        machine.recorder.tell(Event(events.READ, process.number, tuple(sources), data))
-        return True
-    values = [memory.value(cell, process.progress[cell]) for cell in sources]
-    writes = [
-        Write(cell, memory.bytes_of(cell, value))
-        for cell, value in zip(targets, values, strict=True)
-    ]
-    _write_now(machine, process, writes)
-    return _done(machine, process)
 
 
 # Reads
@@ -202,14 +54,14 @@ def _read(machine: Machine, process: Emulated, operation: Operation, cells: Cell
     waits = operation.kind is Kind.WAIT_UNTIL
     if waits and operation.update is not None:
         return _atomic(machine, process, operation, cells)
-    atoms = _atoms_to_read(machine, process, slot)
-    left = [each for each in atoms if each[0] not in process.progress]
+    groups = _atoms_to_read(machine, process, slot)
+    left = [each for each in groups if each[0] not in process.progress]
     if process.looked and not process.progress and not _has_changed(machine, process):
-        return _blocked(machine, process, list(process.looked))
+        return blocked(machine, process, list(process.looked))
     ascending = fabric.between(process.rank, slot.rank).in_block_order == "ascending"
     group = cells or (left[0] if ascending or len(left) == 1 else machine.random.choice(left))
     if operation.ordered and fabric.holds_back(process, _probe(process, operation, group, True)):
-        return _blocked(machine, process, ())
+        return blocked(machine, process, ())
     version = machine.memory.versions[slot.rank]
     data = fabric.look(process, group)
     if not process.progress:
@@ -224,13 +76,13 @@ def _read(machine: Machine, process: Emulated, operation: Operation, cells: Cell
     result = _assembled(machine, slot, progress)
     if operation.predicate is not None and not _holds(process, operation, result):
         process.progress = {}
-        if len(atoms) == 1:
-            return _blocked(machine, process, [slot.rank])
+        if len(groups) == 1:
+            return blocked(machine, process, [slot.rank])
         machine.recorder.tell(event)
         return True
     machine.recorder.tell(event)
     process.keep_read(result, slot, progress)
-    return _done(machine, process, result)
+    return done(machine, process, result)
 
 
 def _atoms_to_read(machine: Machine, process: Emulated, slot: Slot) -> list[Cells]:
@@ -239,7 +91,7 @@ def _atoms_to_read(machine: Machine, process: Emulated, slot: Slot) -> list[Cell
         return [cells]
     profile = machine.fabric.between(process.rank, slot.rank)
     atomicity = profile.load_atomicity or profile.store_atomicity
-    return [group for _, group in _atoms(machine, cells, atomicity)]
+    return [group for _, group in atoms(machine, cells, atomicity)]
 
 
 def _has_changed(machine: Machine, process: Emulated) -> bool:
@@ -304,21 +156,21 @@ def _atomic(machine: Machine, process: Emulated, operation: Operation, _: Cells 
         return _second_half(machine, process, operation, cell)
     probe = _probe(process, operation, (cell,), False)
     if operation.ordered and fabric.holds_back(process, probe):
-        return _blocked(machine, process, ())
+        return blocked(machine, process, ())
     data = memory.read(cell)
     old = memory.value(cell, data)
     _note_sweep(machine, process, slot.rank)
     if operation.predicate is not None and not _holds(process, operation, old):
-        return _blocked(machine, process, [slot.rank])
+        return blocked(machine, process, [slot.rank])
     if in_two and cell in fabric.locked:
-        return _blocked(machine, process, [slot.rank])
+        return blocked(machine, process, [slot.rank])
     new = _updated(operation, old)
     machine.recorder.tell(Event(events.UPDATE, process.number, (cell,), (data,)))
     if in_two:
         fabric.locked[cell], process.between = process, data
         return True
     fabric.store([(cell, memory.bytes_of(cell, new))])
-    return _done(machine, process, old)
+    return done(machine, process, old)
 
 
 def _second_half(machine: Machine, process: Emulated, operation: Operation, cell: int) -> bool:
@@ -330,7 +182,7 @@ def _second_half(machine: Machine, process: Emulated, operation: Operation, cell
     del fabric.locked[cell]
     fabric.store([(cell, memory.bytes_of(cell, _updated(operation, old)))])
     machine.recorder.tell(Event(events.STORE, process.number, (cell,)))
-    return _done(machine, process, old)
+    return done(machine, process, old)
 
 
 def _updated(operation: Operation, old: Any) -> Any:
@@ -383,10 +235,10 @@ def _load_cached(
         if missing:
             machine.recorder.tell(Event(events.FETCH, process.number, cells))
             return True
-        return _blocked(machine, process, ())
+        return blocked(machine, process, ())
     machine.recorder.tell(Event(events.READ_CACHED, process.number, cells, tuple(data)))
     process.keep_read(result, slot_of(operation), progress)
-    return _done(machine, process, result)
+    return done(machine, process, result)
 
 
 def _store_cached(
@@ -394,13 +246,13 @@ def _store_cached(
 ) -> bool:
     cells, memory = _cached_cells(machine, operation), machine.memory
     _fetched(machine, process, cells)
-    for write in _writes(machine, slot_of(operation), operation.value, False):
+    for write in writes_of(machine, slot_of(operation), operation.value, False):
         line = memory.line_of[write.cell]
         held = process.cache[line]
         held.data[memory.lines[line].index(write.cell)] = write.data
         held.dirty = True
     machine.recorder.tell(Event(events.STORE_CACHED, process.number, cells))
-    return _done(machine, process)
+    return done(machine, process)
 
 
 def _clean(machine: Machine, process: Emulated, operation: Operation, _: Cells | None) -> bool:
@@ -410,7 +262,7 @@ def _clean(machine: Machine, process: Emulated, operation: Operation, _: Cells |
         if held is not None:
             machine.fabric.write_back(memory.lines[line], held)
     machine.recorder.tell(Event(events.CLEAN, process.number, cells))
-    return _done(machine, process)
+    return done(machine, process)
 
 
 # Order and meeting
@@ -433,7 +285,7 @@ def _fence(machine: Machine, process: Emulated, operation: Operation, _: Cells |
                 fabric.fence(process, each)
     fabric.order_loads(process)
     machine.recorder.tell(Event(events.FENCE, process.number))
-    return _done(machine, process)
+    return done(machine, process)
 
 
 def _quiet(machine: Machine, process: Emulated, operation: Operation, _: Cells | None) -> bool:
@@ -442,10 +294,10 @@ def _quiet(machine: Machine, process: Emulated, operation: Operation, _: Cells |
 
 def _wait_quiet(machine: Machine, process: Emulated, target: int) -> bool:
     if not machine.fabric.is_quiet(process, target):
-        return _blocked(machine, process, ())
+        return blocked(machine, process, ())
     machine.fabric.order_loads(process)
     machine.recorder.tell(Event(events.QUIET, process.number))
-    return _done(machine, process)
+    return done(machine, process)
 
 
 def _sync(machine: Machine, process: Emulated, operation: Operation, _: Cells | None) -> bool:
@@ -453,12 +305,12 @@ def _sync(machine: Machine, process: Emulated, operation: Operation, _: Cells | 
     for each in members:
         there = each.operation
         if there is None or there.kind is not Kind.SYNC or there.group != operation.group:
-            return _blocked(machine, process, ())
+            return blocked(machine, process, ())
     machine.recorder.tell(Event(events.SYNC, min(operation.members)))
     for each in members:
         machine.fabric.order_loads(each)
         machine.fabric.wake(each)
-        _done(machine, each)
+        done(machine, each)
     return True
 
 
@@ -471,19 +323,19 @@ def _sweep_again(
     """A sweep found nothing: it looks again when what it looked at has changed."""
     versions, swept = machine.memory.versions, process.swept
     if swept and not process.cache and all(versions[r] == old for r, old in swept.items()):
-        return _blocked(machine, process, list(swept))
+        return blocked(machine, process, list(swept))
     process.swept = {}
-    return _done(machine, process)
+    return done(machine, process)
 
 
 Handler = Callable[[Machine, Emulated, Operation, Cells | None], bool]
 
 HANDLERS: dict[Kind, Handler] = {
-    Kind.PUT: _put,
-    Kind.ADD: _put,
-    Kind.PUT_WITH_SIGNAL: _put_with_signal,
-    Kind.PUT_NBI: _copy,
-    Kind.GET_NBI: _copy,
+    Kind.PUT: put,
+    Kind.ADD: put,
+    Kind.PUT_WITH_SIGNAL: put_with_signal,
+    Kind.PUT_NBI: copy,
+    Kind.GET_NBI: copy,
     Kind.GET: _read,
     Kind.LOAD: _read,
     Kind.WAIT_UNTIL: _read,

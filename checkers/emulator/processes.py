@@ -80,8 +80,10 @@ class EmulatedCore(Core):
         drawn: MutableMapping[Hashable, Hashable],
         draw: Callable[[Hashable, Sequence[Any]], Any],
         same: Callable[[Any, Any], bool],
+        share: tuple[int, int] = (0, 1),
     ) -> None:
         super().__init__(*arguments)
+        self._share = share
         self._drawn, self._draw, self._same = drawn, draw, same
         self.trusted: tuple[Any, Payload, Place] | None = None
 
@@ -90,6 +92,16 @@ class EmulatedCore(Core):
         if len(values) > 1 and name not in self._drawn:
             self._drawn[name] = self._draw(name, values)
         return super().choose(name, values)
+
+    def destinations(self) -> tuple[int, ...]:
+        """The peers that this core serves, of a role that is spread over several."""
+        lane, lanes = self._share
+        return super().destinations()[lane::lanes]
+
+    def sources(self) -> tuple[int, ...]:
+        """The peers whose tokens this core takes."""
+        lane, lanes = self._share
+        return super().sources()[lane::lanes]
 
     def consume(
         self,

@@ -34,7 +34,8 @@ class Result:
     """What a run came to, with what is needed to see why and to run it again.
 
     ``blocks`` are the tokens that were consumed, ``seconds`` how long it took by the wall clock.
-    ``in_flight`` says what had not landed when nothing could go on.
+    ``in_flight`` says what had not landed when nothing could go on. ``walked`` are the steps that
+    the model allowed, ``in_model`` the properties that they break there.
     """
 
     outcome: Outcome
@@ -47,6 +48,7 @@ class Result:
     refused: NotAllowed | None = None
     choices: dict[Hashable, Hashable] = field(default_factory=dict)
     walked: int = 0
+    in_model: tuple[str, ...] = ()
 
     @property
     def properties(self) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from syncproof.checkers.emulator.content import Content
 from syncproof.checkers.emulator.events import Event
 from syncproof.checkers.emulator.machine import Machine
 from syncproof.checkers.emulator.results import Result, blocked_in, in_flight
-from syncproof.checkers.emulator.schedule import Adversary, Ended, run_in_turn
+from syncproof.checkers.emulator.schedule import Adversary, Ended, run_as_told, run_in_turn
 from syncproof.checkers.emulator.threads import run_on_threads
 from syncproof.checkers.emulator.watchdog import PATIENCE, watched
 from syncproof.models.errors import UserError
@@ -64,6 +64,41 @@ def run(
     `RoleRaised` if a role goes wrong by itself.
     """
     options = options or Options()
+
+    def drive(machine: Machine, is_enough: Callable[[], bool]) -> Ended:
+        adversary = Adversary(machine, options.adversary, options.seed)
+        if options.schedule == "free":
+            return run_on_threads(machine, adversary, is_enough, options.patience)
+        return run_in_turn(machine, adversary, is_enough)
+
+    return _run(instance, options, drive, tell, report, begun)
+
+
+def run_scheduled(
+    instance: Instance,
+    options: Options,
+    choose: Callable[[int, int], int],
+    tell: Callable[[Event], None] | None = None,
+) -> Result:
+    """Run an instance; ``choose(turn, n)`` says which of n possible steps comes next."""
+
+    def drive(machine: Machine, is_enough: Callable[[], bool]) -> Ended:
+        return run_as_told(machine, choose, is_enough)
+
+    return _run(instance, options, drive, tell)
+
+
+Drive = Callable[[Machine, Callable[[], bool]], Ended]
+
+
+def _run(
+    instance: Instance,
+    options: Options,
+    drive: Drive,
+    tell: Callable[[Event], None] | None = None,
+    report: Report | None = None,
+    begun: Callable[[Machine], None] | None = None,
+) -> Result:
     instance = replace(instance, whole_atoms=True)
     content = Content(options.payload, options.domain)
     choices: dict[Hashable, Hashable] = {}
@@ -75,28 +110,6 @@ def run(
         if tell is not None:
             tell(event)
 
-    machine = Machine(instance, options.seed, content, hear, choices)
-    machine.asked = frozenset(options.properties or PROPERTIES)
-    started = time.monotonic()
-    try:
-        if begun is not None:
-            begun(machine)
-        with watched(machine, options.patience):
-            machine.start()
-            walk = Walk(instance, choices, content) if options.conform else None
-            ended = _drive(machine, options, walk, started, report)
-        if ended == "over":
-            machine.judge_end()
-        return _result(machine, ended, walk, time.monotonic() - started)
-    finally:
-        machine.close()
-        if walk is not None:
-            walk.close()
-
-
-def _drive(
-    machine: Machine, options: Options, walk: Walk | None, started: float, report: Report | None
-) -> Ended:
     def is_enough() -> bool:
         if report is not None:
             report(machine)
@@ -106,10 +119,23 @@ def _drive(
             return True
         return bool(options.seconds) and time.monotonic() - started >= options.seconds
 
-    adversary = Adversary(machine, options.adversary, options.seed)
-    if options.schedule == "free":
-        return run_on_threads(machine, adversary, is_enough, options.patience)
-    return run_in_turn(machine, adversary, is_enough)
+    machine = Machine(instance, options.seed, content, hear, choices)
+    machine.asked = frozenset(options.properties or PROPERTIES)
+    started = time.monotonic()
+    try:
+        if begun is not None:
+            begun(machine)
+        with watched(machine, options.patience):
+            machine.start()
+            walk = Walk(instance, choices, content) if options.conform else None
+            ended = drive(machine, is_enough)
+        if ended == "over":
+            machine.judge_end()
+        return _result(machine, ended, walk, time.monotonic() - started)
+    finally:
+        machine.close()
+        if walk is not None:
+            walk.close()
 
 
 def _result(machine: Machine, ended: Ended, walk: Walk | None, seconds: float) -> Result:
@@ -124,6 +150,7 @@ def _result(machine: Machine, ended: Ended, walk: Walk | None, seconds: float) -
         refused=refused,
         choices=machine.choices,
         walked=0 if walk is None else walk.position,
+        in_model=() if walk is None else walk.broken,
     )
     if refused is not None:
         return replace(found, outcome="not conforming")

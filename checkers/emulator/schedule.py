@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable
+from itertools import count
 from typing import Literal
 
 from syncproof.checkers.emulator.flights import Flight
@@ -24,6 +25,7 @@ ADVERSARIES = {
 }
 """The adversaries of ``--adversary``, each with what it does."""
 
+LOOKS_EVERY = 1024
 STOPPED_FOR = 200
 """Steps after which `stop-rank` stops another rank."""
 GIVES_UP_A_LINE = 0.02
@@ -165,18 +167,50 @@ def run_in_turn(
 ) -> Ended:
     """One step after the other until the run is over, wrong or stuck, or ``is_enough`` says so."""
     caches = bool(machine.memory.lines)
-    while not machine.wrong:
+    fabric = machine.fabric
+    for number in count(1):
+        if machine.wrong:
+            break
         actor = adversary.choose()
         if actor is None:
             return "over" if machine.is_over else "stuck"
         act(machine, actor)
         if caches and adversary.random.random() < GIVES_UP_A_LINE:
             give_up_a_line(machine, adversary.random)
-        if machine.steps % 1024 == 0:
+        if number % LOOKS_EVERY == 0:
+            fabric.woken.clear()
+            fabric.freed.clear()
             machine.remember_less()
             if is_enough():
                 return "budget"
     return "wrong"
+
+
+def run_as_told(
+    machine: Machine, choose: Callable[[int, int], int], is_enough: Callable[[], bool]
+) -> Ended:
+    """``choose(turn, n)`` picks each step among n possible ones, the oldest of which is step 0.
+
+    So a chooser that always says 0 is fair to all.
+    """
+    fabric, waiting = machine.fabric, dict[Actor, None]()
+    for turn in count():
+        if machine.wrong:
+            return "wrong"
+        possible = [*fabric.ready, *fabric.free]
+        for each in possible:
+            waiting.setdefault(each)
+        present = set(possible)
+        for each in [each for each in waiting if each not in present]:
+            del waiting[each]
+        if not waiting:
+            return "over" if machine.is_over else "stuck"
+        actor = list(waiting)[choose(turn, len(waiting))]
+        del waiting[actor]
+        act(machine, actor)
+        if turn % LOOKS_EVERY == 0 and is_enough():
+            break
+    return "budget"
 
 
 def give_up_a_line(machine: Machine, random: random.Random) -> None:

@@ -20,6 +20,7 @@ from syncproof.checkers.emulator.operations import step
 from syncproof.checkers.emulator.processes import Emulated
 from syncproof.checkers.emulator.schedule import (
     GIVES_UP_A_LINE,
+    LOOKS_EVERY,
     Adversary,
     Ended,
     give_up_a_line,
@@ -28,7 +29,7 @@ from syncproof.checkers.emulator.watchdog import outside_line
 from syncproof.models.errors import UserError
 
 MOST_THREADS = 4096
-LOOKS_EVERY = 0.05
+WATCHES_EVERY = 0.05
 PAUSE = 0.0002
 PAUSES = 0.02
 
@@ -165,7 +166,9 @@ def _after(shared: _Shared) -> None:
         shared.end("wrong")
     elif not fabric.ready and not fabric.free:
         shared.end("over" if machine.is_over else "stuck")
-    if machine.steps % 1024 == 0:
+    fabric.woken.clear()
+    fabric.freed.clear()
+    if machine.steps % LOOKS_EVERY == 0:
         machine.remember_less()
     shared.changed.notify_all()
 
@@ -175,14 +178,14 @@ def _watch(shared: _Shared, is_enough: Callable[[], bool], patience: float) -> N
     machine = shared.machine
     seen, since = -1, time.monotonic()
     while shared.ended is None:
-        time.sleep(LOOKS_EVERY)
+        time.sleep(WATCHES_EVERY)
         inside = machine.inside
         if machine.steps != seen or inside is None:
             seen, since = machine.steps, time.monotonic()
         elif patience and time.monotonic() - since > patience:
             _end_role(shared, inside)
             return
-        if shared.changed.acquire(timeout=LOOKS_EVERY):
+        if shared.changed.acquire(timeout=WATCHES_EVERY):
             try:
                 if is_enough():
                     shared.end("budget")
