@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from syncproof.models.lowering import Action, ActionKind
@@ -11,7 +11,7 @@ from syncproof.models.operations import Kind, Operation
 from syncproof.models.system import System
 from syncproof.models.transitions import State, Step, Transition
 from syncproof.models.values import together, token_text
-from syncproof.models.verdict import Change, Line, TraceStep
+from syncproof.models.verdict import Change, Line, MemoryCell, TraceStep
 
 
 class NotEnabled(Exception):
@@ -62,8 +62,7 @@ def narrate(system: System, taken: Sequence[tuple[State, Transition]]) -> tuple[
         step = transition.step
         put = -1
         if step.kind == "process":
-            for packet in _action(system, state, step).packets:
-                cells = tuple(cell for cell, _, _ in packet.writes)
+            for cells in landings_of(_action(system, state, step)):
                 issued.setdefault(step.process, []).append((number, cells))
         elif step.kind == "land":
             mine = issued.get(step.process, [])
@@ -75,40 +74,71 @@ def narrate(system: System, taken: Sequence[tuple[State, Transition]]) -> tuple[
     return tuple(told)
 
 
+def landings_of(action: Action) -> list[tuple[int, ...]]:
+    """The cells of each landing that an action sets off."""
+    packets = (packet for packet in action.packets if not packet.is_fence)
+    return [tuple(cell for cell, _, _ in packet.writes) for packet in packets]
+
+
+def touched(
+    system: System, steps: Sequence[TraceStep], awaited: Collection[int] = ()
+) -> tuple[MemoryCell, ...]:
+    """The cells that ``steps`` read, write or land on, and those ``awaited``, as they start."""
+    numbers = {cell for step in steps for cell in (*step.reads, *step.writes)} | {*awaited}
+    numbers |= {cell for step in steps if step.kind == "land" for cell in step.what[:-1]}
+    start = system.initial_transition().state
+    return tuple(
+        MemoryCell(
+            number,
+            str(system.cells[number].slot),
+            system.cells[number].field,
+            system.cells[number].first_byte,
+            str(system.values[system.value(start, number)]),
+        )
+        for number in sorted(numbers)
+    )
+
+
 def _action(system: System, state: State, step: Step) -> Action:
     return system.node(state, step.process).actions[step.what[0]]
 
 
 def _told(system: System, state: State, transition: Transition, put: int) -> TraceStep:
     step = transition.step
-    is_process = step.kind == "process"
-    line = line_of(system.node(state, step.process)) if step.process < system.processes else None
-    joined: tuple[str, ...] = ()
-    if is_process:
-        joined = tuple(
-            str(system.automata[p].process) for p in _action(system, state, step).members
+    changed = _changed(system, state, transition.state)
+    changes = tuple(_change(system, cell, state, transition.state) for cell in changed)
+    if step.kind != "process":
+        what, reads = (*step.what, step.variant), step.what if step.kind == "read source" else ()
+        text = describe(system, state, transition)
+        return TraceStep(
+            step.kind, step.process, what, "fabric", text, None, changes, put, (), reads, changed
         )
+    action = _action(system, state, step)
     return TraceStep(
         step.kind,
         step.process,
         (*step.what, step.variant),
-        str(system.automata[step.process].process) if is_process else "fabric",
+        str(system.automata[step.process].process),
         describe(system, state, transition),
-        line if is_process else None,
-        _changes(system, state, transition.state),
+        line_of(system.node(state, step.process)),
+        changes,
         put,
-        joined,
+        tuple(str(system.automata[p].process) for p in action.members),
+        action.cells,
+        changed,
+        len(landings_of(action)),
     )
 
 
-def _changes(system: System, before: State, after: State) -> tuple[Change, ...]:
-    found = []
-    for number, cell in enumerate(system.cells):
-        old, new = system.value(before, number), system.value(after, number)
-        if old != new:
-            values = system.values
-            found.append(Change(str(cell.slot), cell.field, str(values[old]), str(values[new])))
-    return tuple(found)
+def _changed(system: System, before: State, after: State) -> tuple[int, ...]:
+    cells = range(len(system.cells))
+    return tuple(c for c in cells if system.value(before, c) != system.value(after, c))
+
+
+def _change(system: System, number: int, before: State, after: State) -> Change:
+    cell, values = system.cells[number], system.values
+    old, new = (values[system.value(state, number)] for state in (before, after))
+    return Change(str(cell.slot), cell.field, str(old), str(new))
 
 
 def describe(system: System, state: State, transition: Transition) -> str:
