@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from syncproof.models.lowering import Action, ActionKind
 from syncproof.models.nodes import Node
 from syncproof.models.operations import Kind, Operation
+from syncproof.models.outbox import Packet
 from syncproof.models.system import System
 from syncproof.models.transitions import State, Step, Transition
 from syncproof.models.values import together, token_text
@@ -56,28 +57,55 @@ def _shown(file: str) -> str:
 
 def narrate(system: System, taken: Sequence[tuple[State, Transition]]) -> tuple[TraceStep, ...]:
     """The steps of a run for people, with the put that each landing belongs to."""
-    issued: dict[int, list[tuple[int, tuple[int, ...]]]] = {}
-    told = []
+    issue_of = origins(system, taken)
+    return tuple(
+        _told(system, state, transition, issue_of[number][0] if number in issue_of else -1)
+        for number, (state, transition) in enumerate(taken)
+    )
+
+
+def origins(
+    system: System, taken: Sequence[tuple[State, Transition]]
+) -> dict[int, tuple[int, int]]:
+    """For each landing the step that issued it, and which of the packets of that step it is."""
+    in_flight: dict[int, dict[tuple[int, int], Packet]] = {}
+    found = {}
     for number, (state, transition) in enumerate(taken):
         step = transition.step
-        put = -1
+        mine = in_flight.setdefault(step.process, {})
         if step.kind == "process":
-            for cells in landings_of(_action(system, state, step)):
-                issued.setdefault(step.process, []).append((number, cells))
+            packets = enumerate(_action(system, state, step).packets)
+            mine.update({(number, place): each for place, each in packets if not each.is_fence})
         elif step.kind == "land":
-            mine = issued.get(step.process, [])
-            match = next((each for each in mine if each[1] == step.what), None)
-            if match is not None:
-                put = match[0]
-                mine.remove(match)
-        told.append(_told(system, state, transition, put))
-    return tuple(told)
+            origin = _origin(delivered(system, state, step), mine)
+            if origin is not None:
+                found[number] = origin
+                del mine[origin]
+    return found
 
 
-def landings_of(action: Action) -> list[tuple[int, ...]]:
-    """The cells of each landing that an action sets off."""
-    packets = (packet for packet in action.packets if not packet.is_fence)
-    return [tuple(cell for cell, _, _ in packet.writes) for packet in packets]
+def _origin(packet: Packet, issued: Mapping[tuple[int, int], Packet]) -> tuple[int, int] | None:
+    """The first issue of what lands: the same values, or the same cells if they were read since."""
+    cells = [cell for cell, _, _ in packet.writes]
+    same = [key for key, each in issued.items() if [cell for cell, _, _ in each.writes] == cells]
+    exact = [key for key in same if issued[key].writes == packet.writes]
+    return next(iter(exact or same), None)
+
+
+def puts_of(action: Action) -> list[Packet]:
+    """What an action issues, each a landing of its own."""
+    return [packet for packet in action.packets if not packet.is_fence]
+
+
+def delivered(system: System, state: State, step: Step) -> Packet:
+    """What lands in a step."""
+    outbox = state[system.first_outbox + step.process]
+    alike = [
+        each
+        for each in system.deliveries(step.process, outbox)
+        if each.step == step._replace(variant=0)
+    ]
+    return alike[step.variant].packet
 
 
 def touched(
@@ -124,9 +152,9 @@ def _told(system: System, state: State, transition: Transition, put: int) -> Tra
         changes,
         put,
         tuple(str(system.automata[p].process) for p in action.members),
-        action.cells,
+        tuple(cell for cell in action.cells if cell < len(system.cells)),
         changed,
-        len(landings_of(action)),
+        len(puts_of(action)),
     )
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -55,6 +56,7 @@ def page_of(
             edge="" if trace is None else missing_edge_text(trace),
             run=None if trace is None else run_data(trace),
             facts=trace_scope(thing) if isinstance(thing, Trace) else scope(thing),
+            keys=[*_keys(thing.question.bounds), *_keys(thing.question.fabric)],
             engines=engines if len(engines) > 1 else (),
             about=about,
             again=again,
@@ -84,6 +86,11 @@ def _headline(verdict: Verdict | None, trace: Trace | None) -> str:
         Answer.UNDECIDED: "Not every run was covered, so nothing is claimed",
         Answer.BROKEN: "The engines disagree, or one broke: an error of Syncproof's own",
     }[verdict.answer]
+
+
+def _keys(given: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Every key of a mapping as it stands."""
+    return [(str(name), json.dumps(value, default=str)) for name, value in given.items()]
 
 
 @cache

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
+from syncproof.checkers.explicit.causes import told_with_causes
 from syncproof.checkers.explicit.persistent import PersistentSets
 from syncproof.checkers.explicit.search import Exploration, Finding, judge_end, racing
 from syncproof.checkers.explicit.waiting import core_of_hang, wait_for_table
@@ -15,8 +15,8 @@ from syncproof.models.narrate import (
     NotEnabled,
     describe,
     follow,
-    landings_of,
     narrate,
+    puts_of,
     touched,
 )
 from syncproof.models.system import System
@@ -76,7 +76,8 @@ def awaited(system: System, taken: Taken, finding: Finding) -> set[int]:
     end = taken[-1][1].state if taken else system.initial_transition().state
     nodes = [system.node(end, process) for process in range(system.processes)]
     actions = [each for node in nodes if node.state == "run" for each in node.actions]
-    return {cell for each in actions if each.waits for cell in each.cells}
+    cells = {cell for each in actions if each.waits for cell in each.cells}
+    return {cell for cell in cells if cell < len(system.cells)}
 
 
 def spoken(name: object) -> str:
@@ -176,7 +177,7 @@ def without_needless_steps(
 
 def causal_past(system: System, taken: Taken, finding: Finding) -> list[int]:
     """The numbers of the steps that the failure depends on, in order."""
-    before = _dependencies(system, taken, narrate(system, taken))
+    before = _dependencies(system, taken)
     wanted: list[int] = []
     if finding.last is not None:
         wanted = [len(taken) - 1]
@@ -235,30 +236,9 @@ def _written(system: System, state: State, transition: Transition) -> list[int]:
     ]
 
 
-def told_with_causes(system: System, taken: Taken) -> tuple[TraceStep, ...]:
-    """A run in words, with what each step depends on."""
-    told = narrate(system, taken)
-    causes = without_implied(_dependencies(system, taken, told))
-    return tuple(replace(step, after=after) for step, after in zip(told, causes, strict=True))
-
-
-def without_implied(before: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
-    """Dependencies on earlier steps, without those that follow from the others."""
-    past: list[int] = []
-    found = []
-    for needs in before:
-        mine, kept = 0, []
-        for need in sorted(needs, reverse=True):
-            if not mine >> need & 1:
-                kept.append(need)
-                mine |= past[need] | 1 << need
-        past.append(mine)
-        found.append(tuple(reversed(kept)))
-    return found
-
-
-def _dependencies(system: System, taken: Taken, told: Sequence[TraceStep]) -> list[list[int]]:
+def _dependencies(system: System, taken: Taken) -> list[list[int]]:
     """For each step, those that it directly depends on."""
+    told = narrate(system, taken)
     found: list[list[int]] = []
     last_of: dict[int, int] = {}
     write_of: dict[int, int] = {}
@@ -333,7 +313,8 @@ def _not_landed(
         step = transition.step
         if step.kind == "process":
             action = system.node(state, step.process).actions[step.what[0]]
-            for put in landings_of(action):
+            for packet in puts_of(action):
+                put = tuple(cell for cell, _, _ in packet.writes)
                 if (number, put) not in landed and blocks & {system.cells[c].slot for c in put}:
                     return number
     return None

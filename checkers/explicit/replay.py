@@ -7,7 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from syncproof.checkers.explicit.counterexample import awaited, breaks, spoken, told_with_causes
+from syncproof.checkers.explicit.causes import told_with_causes
+from syncproof.checkers.explicit.counterexample import awaited, breaks, spoken
 from syncproof.checkers.explicit.search import Finding, race_pairs
 from syncproof.models.core import Unresolved
 from syncproof.models.instance import Instance

@@ -19,12 +19,14 @@ function failingPosition() {
 }
 
 function openTab(tab) {
+  const hadFocus = [lanesBox, graphBox].includes(document.activeElement);
   for (const each of tabs) {
     const isOpen = each === tab;
     each.setAttribute("aria-selected", String(isOpen));
     each.tabIndex = isOpen ? 0 : -1;
     byId(each.getAttribute("aria-controls")).hidden = !isOpen;
   }
+  if (hadFocus) (tab === tabs[0] ? lanesBox : graphBox).focus({ preventScroll: true });
   showLanes(false);
   showGraph();
 }
