@@ -156,11 +156,20 @@ _OUTPUT = _options(
 )
 
 
+_DRAWINGS = _options(
+    click.option("--html", default="", metavar="FILE", help="A page to step through; - is stdout."),
+    click.option("--text", default="", metavar="FILE", help="Plain text, for mail."),
+    click.option("--perfetto", default="", metavar="FILE", help="For ui.perfetto.dev."),
+    click.option("--mermaid", default="", metavar="FILE", help="A diagram to paste in an issue."),
+)
+
+
 @cli.command()
 @click.argument("protocol", metavar="NAME|FILE.py[:CLASS]")
 @_INSTANCE
 @_SEARCH
 @_OUTPUT
+@_DRAWINGS
 @click.pass_context
 def check(
     ctx: click.Context,
@@ -174,12 +183,17 @@ def check(
     verbose: bool,
     timings: bool,
     threads: int | None,
+    html: str,
+    text: str,
+    perfetto: str,
+    mermaid: str,
     budget_states: int | None,
     budget_seconds: float | None,
     **asked: Any,
 ) -> int:
     """Check a protocol, as does NAME alone."""
     from syncproof.commands.check import Output, run
+    from syncproof.commands.drawings import Drawings
     from syncproof.engines import engine_asked
     from syncproof.request import Request
 
@@ -190,7 +204,8 @@ def check(
         budget_states=budget_states or 0,
         budget_seconds=budget_seconds or 0.0,
     )
-    return run(request, Output(json_file, trace, quiet, verbose, timings), ctx.obj or ())
+    drawings = Drawings(html, text, perfetto, mermaid)
+    return run(request, Output(json_file, trace, quiet, verbose, timings, drawings), ctx.obj or ())
 
 
 @cli.command("list")
@@ -206,29 +221,33 @@ def list_protocols(is_long: bool) -> int:
 @click.argument("protocol", metavar="NAME|FILE.py[:CLASS]|TRACE.json")
 @_INSTANCE
 @click.option("-v", "--verbose", is_flag=True, help="All steps of a trace, and all changes.")
-def show(verbose: bool, **asked: Any) -> int:
+@_DRAWINGS
+def show(verbose: bool, html: str, text: str, perfetto: str, mermaid: str, **asked: Any) -> int:
     """Show what a protocol is made of, or a recorded trace.
 
     Settings, assumptions, roles, memory and mutants of a protocol. A trace or verdict file is shown
     without importing the protocol that it is of.
     """
+    from syncproof.commands.drawings import Drawings
     from syncproof.commands.show import run
     from syncproof.request import Request
 
-    return run(Request(**asked), verbose)
+    return run(Request(**asked), verbose, Drawings(html, text, perfetto, mermaid))
 
 
 @cli.command()
 @click.argument("trace", metavar="TRACE.json")
 @click.option("--emulate", is_flag=True, help="Force the run on the emulator, with real bytes.")
-def replay(trace: str, emulate: bool) -> int:
+@_DRAWINGS
+def replay(trace: str, emulate: bool, **files: str) -> int:
     """Walk a trace through its protocol as it is now.
 
     The protocol is imported. Exit code 1 if the property is broken as it was, 0 if it is not.
     """
+    from syncproof.commands.drawings import Drawings
     from syncproof.commands.replay import run, run_emulated
 
-    return run_emulated(trace) if emulate else run(trace)
+    return run_emulated(trace) if emulate else run(trace, Drawings(**files))
 
 
 @cli.command("run")
