@@ -25,12 +25,11 @@ from syncproof.checkers.tla.model import (
     model_of,
     omittable,
     omitted_steps,
-    operations_of,
     specs_folder,
-    step_name,
+    steps_of_roles,
     texts_of,
 )
-from syncproof.checkers.tla.tlc import Found
+from syncproof.checkers.tla.tlc import Found, Limits
 from syncproof.checkers.tla.tools import Ended, Tools, found_tools
 from syncproof.checkers.tla.values import Unreadable, from_itf, from_tlc
 from syncproof.cli import run
@@ -40,7 +39,7 @@ from syncproof.models.transitions import PROPERTIES
 from tests.tla_obligations import KINDS, OBLIGATIONS, made
 from tests.tla_values import as_itf, printed
 
-MODULES = sorted(specs_folder().glob("*.tla"))
+MODULES = sorted(specs_folder().glob("**/*.tla"))
 FIXED = {"Ranks", "Tokens", "Rounds", "Routings", "Ordering", "InFlight", "Omitted"}
 NOT_RACES = tuple(each for each in PROPERTIES if each != "race-free")
 SPARSE = {"counts": False}
@@ -49,7 +48,7 @@ SPARSE = {"counts": False}
 # The modules
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: f"{p.parent.name}-{p.stem}")
 def test_module_parses(path: Path) -> None:
     """The package `tla` parses each module: syntax only, it knows no names, arities or levels."""
     parser = pytest.importorskip("tla", reason="needs the package tla (extra [tla])")
@@ -94,11 +93,7 @@ def test_each_step_of_the_roles_is_named_by_an_action(module: str) -> None:
     instances = [made(module)]
     if module == "TokenFlagFusion":
         instances.append(made(module, reuse="reset"))
-    steps = {
-        step_name(role, operation, text)
-        for instance in instances
-        for role, operation, _, _, text in operations_of(instance)
-    }
+    steps = {step.name for instance in instances for step in steps_of_roles(instance)}
     named = {
         name
         for text in texts_of(module)
@@ -248,6 +243,21 @@ def test_apalache_command_line() -> None:
     assert command[:2] == ["apalache-mc", "check"] and command[-1] == "Run.tla"
     assert {"--inv=A,B", "--config=Run.cfg", "--run-dir=/f/out"} <= set(command)
     assert "--no-deadlock=1" in apalache.command_line(tools, Path("/f"), ["A"], False)
+
+
+def test_apalache_gets_a_joining_without_recursion(tmp_path: Path) -> None:
+    """Apalache, which has no recursion, is given the module that says the same with folds."""
+    program = tmp_path / "apalache-mc"
+    program.write_text("#!/bin/sh\nexit 0\n")
+    program.chmod(0o755)
+    given = tmp_path / "given"
+    given.mkdir()
+    model = model_of(made("BulkSynchronous"))
+    apalache.check(model, Tools(apalache=str(program)), given, Limits(), ["Within"], True)
+    assert all((given / path.name).is_file() for path in MODULES)
+    texts = {path.name: path.read_text(encoding="utf-8") for path in given.glob("*.tla")}
+    assert [name for name, text in texts.items() if "RECURSIVE" in text] == []
+    assert "ApaFoldSeqLeft" in texts["Joining.tla"]
 
 
 @pytest.mark.parametrize(

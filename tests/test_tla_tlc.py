@@ -65,6 +65,12 @@ QUICK = (
     "dc-three-ranks",
     "dc-arrival-alone",
     "dc-leads-repeat",
+    "bsp-sound",
+    "bsp-no-first-barrier",
+    "bsp-no-second-barrier",
+    "cumsum-no-status-wait",
+    "ubep-no-signal",
+    "ubep-no-status-wait",
 )
 
 
@@ -82,7 +88,11 @@ def test_obligation(name: str, tools: Tools) -> None:
     it = OBLIGATIONS[name]
     theirs, ours = ask_both(it, tools)
     holds = it.expected == "everything holds"
-    expected = {"HappensBefore is violated": "happens-before", "deadlock": "deadlock-free"}
+    expected = {
+        "HappensBefore is violated": "happens-before",
+        "Checks is violated": "checks",
+        "deadlock": "deadlock-free",
+    }
     assert violated(theirs) == violated(ours) == ([] if holds else [expected[it.expected]])
     if not holds:
         assert theirs.trace is not None and ours.trace is not None

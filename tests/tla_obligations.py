@@ -13,13 +13,25 @@ from syncproof.models.bounds import Bounds, RoutingTable
 from syncproof.models.instance import Instance
 from syncproof.models.profiles import load_profile
 from syncproof.models.protocol import Protocol
+from syncproof.protocols.bsp import BulkSynchronous
+from syncproof.protocols.cumsum import KernelDecomposition
 from syncproof.protocols.dc import DataForChecksum
 from syncproof.protocols.sp import SentinelPolling
 from syncproof.protocols.sw import StopAndWait
 from syncproof.protocols.tff import TokenFlagFusion
+from syncproof.protocols.ubep import Ubep
 
 KINDS: dict[str, type[Protocol]] = {
-    kind.__name__: kind for kind in (StopAndWait, TokenFlagFusion, DataForChecksum, SentinelPolling)
+    kind.__name__: kind
+    for kind in (
+        StopAndWait,
+        TokenFlagFusion,
+        DataForChecksum,
+        SentinelPolling,
+        BulkSynchronous,
+        KernelDecomposition,
+        Ubep,
+    )
 }
 FILES = sorted((specs_folder() / "obligations").glob("*.cfg"))
 HEADER = re.compile(r"\\\* Module: (\w+)\. Expected: (.+)\.\n")
@@ -88,8 +100,9 @@ def _routing(constants: dict[str, str], ranks: int) -> str | RoutingTable:
     name = constants["Routings"].removeprefix("<- ")
     if name == "EveryPair":
         return "balanced"
-    assert name == "OneWay", name
-    return (tuple(tuple(int((s, d) == (0, 1)) for d in range(ranks)) for s in range(ranks)),)
+    assert name in ("OneWay", "NoTokens"), name
+    sent = {(0, 1)} if name == "OneWay" else set()
+    return (tuple(tuple(int((s, d) in sent) for d in range(ranks)) for s in range(ranks)),)
 
 
 OBLIGATIONS = {each.name: each for each in map(obligation, FILES)}

@@ -40,7 +40,8 @@ def check(
     check_constants(model)
     (folder / f"{RUN}.tla").write_text(model.text, encoding="utf-8")
     (folder / f"{RUN}.cfg").write_text(model.configuration((), ()), encoding="utf-8")
-    for module in specs_folder().glob("*.tla"):
+    # Its own statement of a module comes last, and replaces the one with recursion
+    for module in (*specs_folder().glob("*.tla"), *specs_folder().glob("apalache/*.tla")):
         (folder / module.name).write_text(module.read_text(encoding="utf-8"), encoding="utf-8")
     environment = dict(tools.environment)
     if limits.memory:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+import linecache
 import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib import resources
 from itertools import product
 from pathlib import Path
@@ -38,6 +41,9 @@ WITHIN = "Within"
 """The invariant that no run meets the in-flight bound."""
 
 LARGEST_BLOCK = 512
+TOLD_APART = (Kind.PUT, Kind.QUIET, Kind.SYNC)
+"""Steps that a module can leave out one by one, where a role has several that look alike."""
+
 MOST_STATES = 20_000
 
 
@@ -178,11 +184,22 @@ def _refuse_uncovered(instance: Instance) -> None:
 # Steps left out
 
 
-def step_name(role: str, operation: Operation, text: str) -> str:
-    """The name that a module gives to a step: ``receiver put status``, ``sender quiet kernel_end``.
+@dataclass(frozen=True)
+class RoleStep:
+    """An operation at a line of a role, with the name that a module gives to it.
 
-    ``text`` is its source line: the quiet of a kernel's end is told apart from others.
+    ``receiver put status``, ``sender quiet kernel_end``; where a role does the like at several
+    lines, the function is named too: ``count_core put status in send_counts``.
     """
+
+    name: str
+    operation: Operation
+    file: str
+    line: int
+
+
+def _step_name(role: str, operation: Operation, text: str) -> str:
+    """The name without a function; ``text`` is the source line."""
     kind = operation.kind.value
     if operation.slot is not None:
         return f"{role} {kind} {operation.slot.region.name}"
@@ -190,14 +207,29 @@ def step_name(role: str, operation: Operation, text: str) -> str:
     return f"{role} {kind} kernel_end" if is_end else f"{role} {kind}"
 
 
+@cache
+def _function_at(file: str, line: int) -> str:
+    """The name of the innermost function around a line of a source file."""
+    tree = ast.parse("".join(linecache.getlines(file)))
+    around = [
+        each
+        for each in ast.walk(tree)
+        if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)
+        and each.lineno <= line <= (each.end_lineno or line)
+    ]
+    return max(around, key=lambda each: each.lineno).name if around else ""
+
+
 def omitted_steps(instance: Instance) -> list[str]:
     """The steps that the instance's mutation leaves out, or turns from a wait into a load."""
-    if instance.mutation is None:
+    mutation = instance.mutation
+    if mutation is None:
         return []
-    found: set[str] = set()
-    for role, operation, file, line, text in operations_of(instance):
-        if instance.mutation(operation, file, line) is not operation:
-            found.add(step_name(role, operation, text))
+    found = {
+        step.name
+        for step in steps_of_roles(instance)
+        if mutation(step.operation, step.file, step.line) is not step.operation
+    }
     known = omittable(module_of(instance.kind))
     for name in sorted(found - known):
         raise UserError(
@@ -210,7 +242,7 @@ def omitted_steps(instance: Instance) -> list[str]:
 
 def omittable(module: str) -> set[str]:
     """The steps that a module, and those that it extends, can leave out."""
-    return {name for text in texts_of(module) for name in re.findall(r'Kept\("([^"]+)"\)', text)}
+    return {name for text in texts_of(module) for name in re.findall(r'Kept\("([^"]+)"', text)}
 
 
 def texts_of(module: str) -> list[str]:
@@ -225,8 +257,8 @@ def texts_of(module: str) -> list[str]:
     return found
 
 
-def operations_of(instance: Instance) -> list[tuple[str, Operation, str, int, str]]:
-    """Every operation of the roles, as (role, operation, file, line, source line).
+def steps_of_roles(instance: Instance) -> list[RoleStep]:
+    """Every operation of the roles.
 
     Found by one search of a small instance without the mutation, in which every pair of ranks has
     a token in each round.
@@ -234,11 +266,25 @@ def operations_of(instance: Instance) -> list[tuple[str, Operation, str, int, st
     small = replace(
         instance, mutation=None, bounds=Bounds(2, 1, 2), profile=Profile("for the source lines")
     )
-    return [
-        (automaton.process.role, node.operation, node.place.file, node.place.line, node.place.text)
+    found = [
+        (_step_name(automaton.process.role, node.operation, place.text), node.operation, place)
         for automaton in _searched(small).automata
         for node in automaton.nodes
-        if node.operation is not None and node.place is not None
+        if node.operation is not None and (place := node.place) is not None
+    ]
+    lines: dict[str, set[tuple[str, int]]] = {}
+    for name, _, place in found:
+        lines.setdefault(name, set()).add((place.file, place.line))
+    return [
+        RoleStep(
+            f"{name} in {_function_at(place.file, place.line)}"
+            if len(lines[name]) > 1 and operation.kind in TOLD_APART
+            else name,
+            operation,
+            place.file,
+            place.line,
+        )
+        for name, operation, place in found
     ]
 
 

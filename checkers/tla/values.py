@@ -11,6 +11,8 @@ from typing import Any
 
 TOKEN = re.compile(r'<<|>>|\|->|:>|@@|\.\.|[\[\](){},]|"(?:[^"\\]|\\.)*"|-?\d+|\w+')
 CLOSING = {"<<": ">>", "{": "}"}
+DERIVED = ("todo", "known")
+"""Variables of ``Programs`` that follow from the others, large and never looked at."""
 
 
 class Unreadable(ValueError):
@@ -115,6 +117,8 @@ def state_from_tlc(text: str, known: dict[str, Any] | None = None) -> dict[str, 
         name, equals, written = part.partition(" = ")
         if not equals:
             raise Unreadable(f"{part[:40]!r} is no variable")
+        if name.strip() in DERIVED:
+            continue
         if written not in known:
             known[written] = from_tlc(written)
         state[name.strip()] = known[written]

@@ -9,22 +9,13 @@
 (* steps that are left out, for mutants; a wait that is left out reads and *)
 (* goes on whatever it finds.                                              *)
 (***************************************************************************)
-EXTENDS Fabric
+EXTENDS Routing
 
 \* @typeAlias: position = { stage: Str, round: Int, peer: Int, token: Int, part: Int };
 \* @typeAlias: plan = { send: Str, take: Str, end: Str };
 DataAsFlagAliases == TRUE
 
 CONSTANTS
-    \* Tokens from one rank to another in a round, at most.
-    \* @type: Int;
-    Tokens,
-    \* @type: Int;
-    Rounds,
-    \* The routings that are checked: how many tokens go in a round from a
-    \* rank to another, indexed by <<round, source, destination>>.
-    \* @type: Set(<<Int, Int, Int>> -> Int);
-    Routings,
     \* Receive windows used in turn.
     \* @type: Int;
     Windows,
@@ -48,34 +39,19 @@ VARIABLES
     \* The tokens that each process has taken, and whether the block read was
     \* that token's.
     \* @type: $process -> Seq({ token: $value, right: Bool });
-    consumed,
-    \* The routing of this run, which never changes.
-    \* @type: <<Int, Int, Int>> -> Int;
-    routing
+    consumed
 
 common == <<memory, flight, at, told, consumed, routing>>
 
 Empty == 0
 Arrived == 1
 Halves == 2
-Round == 0 .. Rounds - 1
 
 Sender(r) == <<"sender", r, 0>>
 Receiver(r) == <<"receiver", r, 0>>
 Process == {Sender(r) : r \in Rank} \cup {Receiver(r) : r \in Rank}
 
 Kept(step) == step \notin Omitted
-
-(***************************************************************************)
-(* Routings by name.                                                       *)
-(***************************************************************************)
-Ways == {w \in Round \X Rank \X Rank : w[2] # w[3]}
-EveryPair == {[w \in Ways |-> Tokens]}
-OneWay == {[w \in Ways |-> IF w[2] = 0 /\ w[3] = 1 THEN Tokens ELSE 0]}
-SilentRound == {[w \in Ways |-> IF w[1] = 1 THEN 0 ELSE Tokens]}
-AnyRouting == [Ways -> 0 .. Tokens]
-
-IsDense(table) == \A w \in Ways : table[w] > 0
 
 (***************************************************************************)
 (* Memory.                                                                 *)
@@ -94,9 +70,6 @@ WindowSlot(owner, source, t, k) == <<"window", owner, <<source, t, k % Windows>>
 Turns == 0 .. Windows - 1
 WindowSlots == {WindowSlot(r, s, t, k) : r \in Rank, s \in Rank, t \in 0 .. Tokens - 1, k \in Turns}
 
-\* @type: (Set(Str), $value) => $block;
-Filled(fields, value) == [f \in fields |-> value]
-
 (***************************************************************************)
 (* Where a process goes on.  A plan names the stages that differ: the      *)
 (* first of a token at the sender (send) and of a source at the receiver   *)
@@ -107,9 +80,6 @@ At(stage, k, i, t, part) ==
     [stage |-> stage, round |-> k, peer |-> i, token |-> t, part |-> part]
 
 Done == At("done", Rounds, 0, 0, 0)
-
-Sent(r, k, i) == routing[<<k, r, Destination(r, i)>>]
-Routed(r, k, i) == routing[<<k, Source(r, i), r>>]
 
 (* How many tokens the receiver takes from its i-th source. *)
 Told(r, k, counts, i) == IF Counts THEN counts[i] ELSE Routed(r, k, i)

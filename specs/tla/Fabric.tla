@@ -16,7 +16,7 @@ EXTENDS Integers, Sequences, FiniteSets
 \* @typeAlias: value = Seq(Int);
 \* @typeAlias: block = Str -> $value;
 \* @typeAlias: slot = <<Str, Int, Seq(Int)>>;
-\* @typeAlias: put = { slot: $slot, block: $block };
+\* @typeAlias: put = { slot: $slot, block: $block, behind: $slot, adds: Bool };
 \* @typeAlias: process = <<Str, Int, Int>>;
 FabricAliases == TRUE
 
@@ -37,7 +37,9 @@ VARIABLES
     \* @type: $slot -> $block;
     memory,
     \* The puts that each process has issued and that have not landed, in the
-    \* order of issue.  A slot <<region, rank, place>> names a block.
+    \* order of issue.  A slot <<region, rank, place>> names a block.  A signal
+    \* lands behind the puts to the slot that it tells of (behind, elsewhere
+    \* the put's own slot); an atomic add (adds) is in flight like a put.
     \* @type: $process -> Seq($put);
     flight
 
@@ -59,6 +61,9 @@ Token(s, d, t, k) == <<s, d, t, k>>
 \* @type: $value;
 Mark == <<>>
 
+\* @type: (Set(Str), $value) => $block;
+Filled(fields, value) == [f \in fields |-> value]
+
 (* The least of a set of peers, and 0 if it is empty. *)
 \* @type: Set(Int) => Int;
 Least(S) == IF S = {} THEN 0 ELSE CHOOSE x \in S : \A y \in S : x <= y
@@ -67,11 +72,15 @@ Least(S) == IF S = {} THEN 0 ELSE CHOOSE x \in S : \A y \in S : x <= y
 (* Steps of a process.                                                     *)
 (***************************************************************************)
 
+\* @type: ($slot, $block) => $put;
+Plain(slot, block) == [slot |-> slot, block |-> block, behind |-> slot, adds |-> FALSE]
+
+\* @type: ($process, Seq($put)) => Bool;
+Issue(p, puts) == flight' = [flight EXCEPT ![p] = @ \o puts] /\ UNCHANGED memory
+
 (* put: the value is captured now and lands later. *)
 \* @type: ($process, $slot, $block) => Bool;
-Put(p, slot, block) ==
-    /\ flight' = [flight EXCEPT ![p] = Append(@, [slot |-> slot, block |-> block])]
-    /\ UNCHANGED memory
+Put(p, slot, block) == Issue(p, <<Plain(slot, block)>>)
 
 (* quiet passes once all that the process has put is visible. *)
 \* @type: $process => Bool;
@@ -81,19 +90,25 @@ Quieted(p) == flight[p] = <<>>
 (* Steps of the fabric.                                                    *)
 (***************************************************************************)
 
-(* Puts to one atom stay in order, and with Ordering those to one rank.    *)
+(* Puts to one atom stay in order, signals behind what they tell of, and   *)
+(* with Ordering puts to one rank.                                         *)
 \* @type: ($put, $put) => Bool;
 MustPrecede(early, late) ==
     \/ early.slot = late.slot /\ DOMAIN early.block \cap DOMAIN late.block # {}
+    \/ late.behind # late.slot /\ early.slot = late.behind
     \/ Ordering # "none" /\ early.slot[2] = late.slot[2]
 
 \* @type: ($process, Int) => Bool;
 CanLand(p, i) ==
     \A j \in 1 .. i - 1 : ~ MustPrecede(flight[p][j], flight[p][i])
 
-\* @type: ($block, $block) => $block;
-Overwritten(old, new) ==
-    [f \in DOMAIN old |-> IF f \in DOMAIN new THEN new[f] ELSE old[f]]
+(* A block after what a put or an add brings. *)
+\* @type: ($block, $put) => $block;
+After(old, put) ==
+    [f \in DOMAIN old |->
+        IF f \notin DOMAIN put.block THEN old[f]
+        ELSE IF put.adds THEN Number(old[f][1] + put.block[f][1])
+        ELSE put.block[f]]
 
 (* The fabric delivers the i-th of the puts of p that are in flight. *)
 \* @type: ($process, Int) => Bool;
@@ -101,7 +116,7 @@ Land(p, i) ==
     /\ i \in DOMAIN flight[p]
     /\ CanLand(p, i)
     /\ LET put == flight[p][i]
-       IN memory' = [memory EXCEPT ![put.slot] = Overwritten(@, put.block)]
+       IN memory' = [memory EXCEPT ![put.slot] = After(@, put)]
     /\ flight' = [flight EXCEPT ![p] =
                     SubSeq(@, 1, i - 1) \o SubSeq(@, i + 1, Len(@))]
 
