@@ -44,6 +44,7 @@ class Request:
     mutant: str = ""
     engine: str = "auto"
     memory: str = ""
+    threads: int = 0
     budget_states: int = 0
     budget_seconds: float = 0.0
     swarm: int = 0
@@ -74,6 +75,7 @@ class Request:
             ("--mutant", self.mutant),
             ("--engine", self.engine),
             ("--memory", self.memory),
+            ("--threads", self.threads),
             ("--budget-states", self.budget_states),
             ("--budget-seconds", self.budget_seconds),
             ("--swarm", self.swarm),

@@ -83,16 +83,17 @@ def _under_its_choices(trace: Trace, instance: Instance, use: Callable[[System],
     """What ``use`` makes of the system, started again whenever it meets another choice."""
     told = dict(trace.choices)
     choices: dict[Hashable, Hashable] = {
-        name: _chosen(name, values, told) for name, values in instance.initial_choices().items()
+        name: chosen(name, values, told) for name, values in instance.initial_choices().items()
     }
     while True:
         try:
             return use(instance.system(choices))
         except Unresolved as choice:
-            choices[choice.name] = _chosen(choice.name, choice.values, told)
+            choices[choice.name] = chosen(choice.name, choice.values, told)
 
 
-def _chosen(name: Hashable, values: tuple[Hashable, ...], told: dict[str, str]) -> Hashable:
+def chosen(name: Hashable, values: tuple[Hashable, ...], told: dict[str, str]) -> Hashable:
+    """The value that a trace names for a choice; the first where it names none."""
     recorded = told.get(spoken(name))
     return next((value for value in values if str(value) == recorded), values[0])
 

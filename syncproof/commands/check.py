@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from syncproof.budget import default_memory, memory_ceiling, parse_size
+from syncproof.budget import available_cores, default_memory, memory_ceiling, parse_size
 from syncproof.checkers.explicit.check import Interrupted
 from syncproof.checkers.explicit.search import Budget
 from syncproof.commands.drawings import Drawings
@@ -90,7 +90,8 @@ def run(request: Request, output: Output, also: Sequence[str] = ()) -> int:
     output.check()
     engines = _engines(request)
     memory = parse_size(request.memory) if request.memory else default_memory()
-    budget = Budget(request.budget_states, request.budget_seconds, memory)
+    threads = request.threads or available_cores()
+    budget = Budget(request.budget_states, request.budget_seconds, memory, threads)
     with redirect_stdout(sys.stderr):
         asked = resolve(request, find(request.protocol, also))
         answered = ask(asked, engines, budget, timings=output.timings)
