@@ -247,7 +247,8 @@ def replay(trace: str, emulate: bool, **files: str) -> int:
     from syncproof.commands.drawings import Drawings
     from syncproof.commands.replay import run, run_emulated
 
-    return run_emulated(trace) if emulate else run(trace, Drawings(**files))
+    drawings = Drawings(**files)
+    return run_emulated(trace, drawings) if emulate else run(trace, drawings)
 
 
 @cli.command("run")
