@@ -29,7 +29,7 @@ def main() -> None:
             file = Path(folder) / f"{name}.html"
             cli.run([*command, "-q", "--html", str(file)])
             page = browser.new_page(
-                viewport={"width": 1180, "height": height}, device_scale_factor=1.1
+                viewport={"width": 1180, "height": height}, device_scale_factor=1.0
             )
             page.goto(file.as_uri())
             page.screenshot(path=IMAGES / f"{name}.png")
