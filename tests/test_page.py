@@ -23,9 +23,9 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 WIDE, NARROW = (1280, 900), (390, 800)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
-    """Debian's Chromium, headless, once for all tests."""
+    """Debian's Chromium, headless; closed before other tests, whose event loops it disturbs."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
