@@ -45,6 +45,7 @@ ENGINES = {
         Engine("reduced", "persistent sets of steps, same verdicts", EXPLICIT),
         Engine("fast", "every interleaving, in compiled loops", FAST),
         Engine("certificate", "one run, shown to be the only one", CERTIFICATE),
+        Engine("smt", "all schedules as one formula, by z3", "syncproof.checkers.smt.check:check"),
     )
 }
 FULL = {"fast-full": Engine("fast-full", "every interleaving of every permutation", FAST)}
