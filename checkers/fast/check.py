@@ -62,6 +62,7 @@ class _Searching:
     def __init__(self, is_full: bool) -> None:
         self._is_full = is_full
         self.notes: dict[str, None] = {}
+        self._refuted: list[list[tuple[int, ...]]] = []
 
     def search(self, system: System, asked: frozenset[str], meter: Meter) -> Exploration:
         """Search one system, up to the symmetries that its tables have."""
@@ -73,11 +74,14 @@ class _Searching:
 
         before = meter.states, meter.transitions, meter.depth
         for groups in [[]] if self._is_full else guesses(system):
+            if groups in self._refuted:
+                continue
             try:
                 search = Search(system, asked, meter, groups)
                 found = search.run()
             except Asymmetric:
                 meter.states, meter.transitions, meter.depth = before
+                self._refuted.append(groups)
                 continue
             for orbit in search.layout.orbits:
                 self.notes[f"symmetry: {orbit.describe(system)}, checked on the tables"] = None

@@ -14,8 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from syncproof.checkers.explicit.persistent import PersistentSets
-from syncproof.checkers.explicit.search import Budget, Meter, explore
+from syncproof.checkers.explicit.search import Budget, Meter
 from syncproof.checkers.promela import promela
 from syncproof.checkers.spin import KEEP_ALL, OPTIONS, read_answer
 from syncproof.checkers.tla.tools import found_tools
@@ -66,11 +65,11 @@ class Measured:
 
 def filled_tables(name: str) -> Tables:
     """The tables of a system, minimised, filled by a search that meets every edge."""
+    from syncproof.checkers.fast.search import Search
+
     system = SYSTEMS[name]()
-    choose = PersistentSets(system).choose if name.startswith("sp") else None
-    small = system if choose else SYSTEMS[name]()
-    explore(small, choose, frozenset(), Meter(Budget()), stop_at_first=False)
-    return minimise(freeze(small))
+    Search(system, frozenset(), Meter(Budget())).run()
+    return minimise(freeze(system))
 
 
 def ours(name: str, threads: int) -> Measured:
