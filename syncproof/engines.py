@@ -48,6 +48,9 @@ ENGINES = {
         Engine("smt", "all schedules as one formula, by z3", "syncproof.checkers.smt.check:check"),
     )
 }
+FULL = {"fast-full": Engine("fast-full", "every interleaving of every permutation", FAST)}
+"""Engines that ``--full`` stands for."""
+
 AUTOMATIC = Engine(
     "auto", "a certificate if there is one, else reduced", "syncproof.checkers.automatic:check"
 )
@@ -72,7 +75,7 @@ def engines_for(name: str) -> list[Engine]:
         return list(ENGINES.values())
     if name == "auto":
         return [AUTOMATIC]
-    known = {**ENGINES, **OUTSIDE}
+    known = {**ENGINES, **FULL, **OUTSIDE}
     if name not in known:
         expected = " or ".join(["auto", *known, "all"])
         raise UserError(f"no engine {name!r}", where="--engine", expected=expected)
@@ -90,7 +93,7 @@ def engine_asked(name: str, is_full: bool, tool: str = "") -> str:
     if not is_full:
         return name
     if name == "fast":
-        return name
+        return "fast-full"
     if name not in ("auto", UNREDUCED):
         raise UserError(
             f"--full together with --engine {name}", where="--full", expected="one of the two"
