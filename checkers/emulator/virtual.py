@@ -39,9 +39,9 @@ class Costs:
     A put occupies its core for ``issue`` and its bytes, and lands a latency later; a quiet passes
     when all has landed, so that a latency is one of the whole access. A read takes the latency to
     the memory it reads, and its bytes; it sees what is there when it begins. A poll that fails
-    costs nothing, the one that succeeds is a read. A loop over ``slot`` bytes each in the core's own rank is one strided copy: only its
-    first turn takes the latency or the issue. ``sync`` is what it takes from the last core's
-    arrival until all go on.
+    costs nothing, the one that succeeds is a read. A loop over blocks of ``slot`` bytes at most,
+    in the core's own rank, is one strided copy: only its first turn takes the latency or the
+    issue. ``sync`` is what it takes from the last core's arrival until all go on.
     """
 
     issue: float = 50.0
