@@ -131,6 +131,9 @@ _OUTPUT = _options(
     click.option(
         "--trace", default="", metavar="FILE", help="The violating run, for show and replay."
     ),
+    click.option(
+        "--save-test", default="", metavar="FILE.py", help="The violating run as a pytest."
+    ),
     click.option("-q", "--quiet", is_flag=True, help="One line."),
     click.option("-v", "--verbose", is_flag=True, help="All steps, all changes, all fabric keys."),
     click.option("--timings", is_flag=True, help="Say how long it took, in files too."),
@@ -151,6 +154,7 @@ def check(
     tool: str,
     json_file: str,
     trace: str,
+    save_test: str,
     quiet: bool,
     verbose: bool,
     timings: bool,
@@ -169,7 +173,7 @@ def check(
         budget_states=budget_states or 0,
         budget_seconds=budget_seconds or 0.0,
     )
-    return run(request, Output(json_file, trace, quiet, verbose, timings), ctx.obj or ())
+    return run(request, Output(json_file, trace, quiet, verbose, timings, save_test), ctx.obj or ())
 
 
 @cli.command("list")
@@ -298,6 +302,41 @@ def scheduler(**asked: Any) -> int:
     from syncproof.commands.scheduler import Asked, run
 
     return run(Asked(**asked))
+
+
+@cli.command()
+@click.argument("file", metavar="[FILE.yaml]", default="")
+@click.option("--only", multiple=True, metavar="GLOB", help="Obligations with such a name only.")
+@click.option(
+    "--workers", type=click.IntRange(min=1), metavar="N", help="Processes.  [default: one a core]"
+)
+@click.option(
+    "--cache",
+    default="",
+    metavar="DIR",
+    help="Where answers are kept.  [default: the user's cache]",
+)
+@click.option("--no-cache", is_flag=True, help="Answer everything anew and keep nothing.")
+@click.option("--baseline", default="", metavar="FILE", help="What --json wrote before.")
+@click.option("--strict-kernels", is_flag=True, help="Fail where a kernel file has changed.")
+@click.option("--out", default="", metavar="DIR", help="All files below, an index, failing runs.")
+@click.option("--json", default="", metavar="FILE", help="Every obligation; - is stdout.")
+@click.option("--junit", default="", metavar="FILE", help="JUnit XML.")
+@click.option("--sarif", default="", metavar="FILE", help="SARIF 2.1.0, for code reviews.")
+@click.option("--markdown", default="", metavar="FILE", help="A summary.")
+@click.option("-q", "--quiet", is_flag=True, help="One line.")
+def gate(file: str, workers: int | None, cache: str, no_cache: bool, **asked: Any) -> int:
+    """Answer every obligation of a gate file, by default those that ship with us.
+
+    Exit code 0 only if each has the verdict that it must have (docs/gate.md). The summary is also
+    added to $GITHUB_STEP_SUMMARY.
+    """
+    from syncproof.commands.gate import Options, run
+
+    caches = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    kept = "" if no_cache else cache or os.path.join(caches, "syncproof", "gate")
+    summary = os.environ.get("GITHUB_STEP_SUMMARY", "")
+    return run(file, Options(workers=workers or 0, cache=kept, summary=summary, **asked))
 
 
 @cli.command()

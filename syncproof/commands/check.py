@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -17,11 +19,12 @@ from syncproof.checkers.explicit.check import Interrupted
 from syncproof.checkers.explicit.search import Budget
 from syncproof.engines import Engine, combined, engines_for, unfinished
 from syncproof.models.errors import UserError
-from syncproof.models.verdict import EXIT_CODES, SCHEMA, Answer, Verdict, to_data
-from syncproof.registry import blaming, find
+from syncproof.models.verdict import EXIT_CODES, SCHEMA, Answer, Trace, Verdict, to_data
+from syncproof.registry import blaming, find, is_file
 from syncproof.reports.columns import print_columns
 from syncproof.reports.files import STANDARD_OUTPUT, check_writable, to_json, write_text
 from syncproof.reports.progress import Progress
+from syncproof.reports.saved_test import saved_test
 from syncproof.reports.terminal import console_on, print_answers, print_verdict, summary_line
 from syncproof.reports.text import many
 from syncproof.request import Asked, Request, resolve
@@ -40,17 +43,19 @@ class Output:
     quiet: bool = False
     verbose: bool = False
     timings: bool = False
+    save_test: str = ""
 
     @property
     def to_standard_output(self) -> bool:
         """Whether a file goes to standard output, which the report must then leave alone."""
-        return STANDARD_OUTPUT in (self.json, self.trace)
+        return STANDARD_OUTPUT in (self.json, self.trace, self.save_test)
 
     def check(self) -> None:
         """Refuse what cannot be written, before the work is done."""
         if self.json and self.json == self.trace:
             raise UserError("--json and --trace are one file", where="--trace", expected="two")
-        for option, path in (("--json", self.json), ("--trace", self.trace)):
+        files = {"--json": self.json, "--trace": self.trace, "--save-test": self.save_test}
+        for option, path in files.items():
             if path:
                 check_writable(path, option)
 
@@ -180,9 +185,21 @@ def write(answered: Answered, output: Output) -> None:
     """Write the files that were asked for; no trace is written where nothing is violated."""
     if output.json:
         write_text(output.json, to_json(answered.data()))
+    trace = answered.verdict.trace
+    if trace is None:
+        for path in filter(None, (output.trace, output.save_test)):
+            print(f"no trace to write to {path}: nothing is violated", file=sys.stderr)
+        return
     if output.trace:
-        trace = answered.verdict.trace
-        if trace is None:
-            print(f"no trace to write to {output.trace}: nothing is violated", file=sys.stderr)
-        else:
-            write_text(output.trace, to_json(to_data(trace)))
+        write_text(output.trace, to_json(to_data(trace)))
+    if output.save_test:
+        write_text(output.save_test, saved_test(relative_to(output.save_test, trace)))
+
+
+def relative_to(file: str, trace: Trace) -> Trace:
+    """The trace for a file elsewhere: a protocol in a file is named from that file's folder."""
+    name = trace.question.protocol
+    if not is_file(name):
+        return trace
+    near = os.path.relpath(name, Path(file).parent)
+    return replace(trace, question=replace(trace.question, protocol=near))
