@@ -9,7 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from syncproof.models.gate import GateReport, Standing
 from syncproof.reports.text import printable
 
-TEMPLATE = "gate.html.j2"
+TEMPLATE = "gate.html"
 Links = Mapping[str, Sequence[tuple[str, str]]]
 """For an obligation by name: texts and the files beside the page that they lead to."""
 
@@ -17,7 +17,7 @@ Links = Mapping[str, Sequence[tuple[str, str]]]
 def gate_page(report: GateReport, links: Links) -> str:
     """The page: it needs no network, runs no script, and shows all text as text."""
     environment = Environment(
-        loader=PackageLoader("syncproof.reports", "."),
+        loader=PackageLoader("syncproof.reports", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=_shown,

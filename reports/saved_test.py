@@ -22,7 +22,7 @@ def saved_test(trace: Trace) -> str:
 
 from pathlib import Path
 
-from syncproof.testing import assert_property_holds, assert_run_is_gone
+from syncproof.asserts import assert_property_holds, assert_run_is_gone
 
 HERE = Path(__file__).parent
 TRACE = (

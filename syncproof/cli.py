@@ -17,6 +17,8 @@ from typing import Any, NoReturn, TypeVar
 
 import click
 
+from syncproof.cli_gate import gate
+
 BAD_INPUT, BROKEN, INTERRUPTED, TERMINATED = 2, 4, 130, 143
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -99,7 +101,7 @@ _SEARCH = _options(
         "--engine",
         default="auto",
         show_default=True,
-        metavar="auto|reference|reduced|certificate|all",
+        metavar="auto|reference|reduced|fast|certificate|smt|all",
         help="What answers; all compares every engine. Also tla: the TLA+ module, by --tool.",
     ),
     click.option(
@@ -114,6 +116,12 @@ _SEARCH = _options(
         "--memory", default="", metavar="SIZE", help="Such as 4G.  [default: 3/4 of what there is]"
     ),
     click.option(
+        "--threads",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Threads of the fast engine.  [default: one a core]",
+    ),
+    click.option(
         "--budget-states", type=click.IntRange(min=1), metavar="N", help="States at most."
     ),
     click.option(
@@ -121,6 +129,19 @@ _SEARCH = _options(
         type=click.FloatRange(min=0, min_open=True),
         metavar="S",
         help="Seconds at most.",
+    ),
+    click.option(
+        "--swarm",
+        default=0,
+        type=click.IntRange(min=0),
+        metavar="N",
+        help="N bounded searches in random orders, for what is too large: finds, never proves.",
+    ),
+    click.option(
+        "--cluster",
+        default="",
+        metavar="tcp://HOST:PORT",
+        help="The Dask cluster that makes them.  [default: this machine]",
     ),
 )
 
@@ -131,12 +152,18 @@ _OUTPUT = _options(
     click.option(
         "--trace", default="", metavar="FILE", help="The violating run, for show and replay."
     ),
-    click.option(
-        "--save-test", default="", metavar="FILE.py", help="The violating run as a pytest."
-    ),
+    click.option("--save-test", default="", metavar="FILE.py", help="That run as a pytest."),
     click.option("-q", "--quiet", is_flag=True, help="One line."),
     click.option("-v", "--verbose", is_flag=True, help="All steps, all changes, all fabric keys."),
     click.option("--timings", is_flag=True, help="Say how long it took, in files too."),
+)
+
+
+_DRAWINGS = _options(
+    click.option("--html", default="", metavar="FILE", help="A page to step through; - is stdout."),
+    click.option("--text", default="", metavar="FILE", help="Plain text, for mail."),
+    click.option("--perfetto", default="", metavar="FILE", help="For ui.perfetto.dev."),
+    click.option("--mermaid", default="", metavar="FILE", help="A diagram to paste in an issue."),
 )
 
 
@@ -145,6 +172,7 @@ _OUTPUT = _options(
 @_INSTANCE
 @_SEARCH
 @_OUTPUT
+@_DRAWINGS
 @click.pass_context
 def check(
     ctx: click.Context,
@@ -154,26 +182,34 @@ def check(
     tool: str,
     json_file: str,
     trace: str,
-    save_test: str,
     quiet: bool,
     verbose: bool,
     timings: bool,
+    threads: int | None,
+    html: str,
+    text: str,
+    perfetto: str,
+    mermaid: str,
+    save_test: str,
     budget_states: int | None,
     budget_seconds: float | None,
     **asked: Any,
 ) -> int:
     """Check a protocol, as does NAME alone."""
     from syncproof.commands.check import Output, run
+    from syncproof.commands.drawings import Drawings
     from syncproof.engines import engine_asked
     from syncproof.request import Request
 
     request = Request(
         **asked,
         engine=engine_asked(engine, full, tool),
+        threads=threads or 0,
         budget_states=budget_states or 0,
         budget_seconds=budget_seconds or 0.0,
     )
-    return run(request, Output(json_file, trace, quiet, verbose, timings, save_test), ctx.obj or ())
+    drawings = Drawings(html, text, perfetto, mermaid, save_test)
+    return run(request, Output(json_file, trace, quiet, verbose, timings, drawings), ctx.obj or ())
 
 
 @cli.command("list")
@@ -189,28 +225,92 @@ def list_protocols(is_long: bool) -> int:
 @click.argument("protocol", metavar="NAME|FILE.py[:CLASS]|TRACE.json")
 @_INSTANCE
 @click.option("-v", "--verbose", is_flag=True, help="All steps of a trace, and all changes.")
-def show(verbose: bool, **asked: Any) -> int:
+@_DRAWINGS
+def show(verbose: bool, html: str, text: str, perfetto: str, mermaid: str, **asked: Any) -> int:
     """Show what a protocol is made of, or a recorded trace.
 
     Settings, assumptions, roles, memory and mutants of a protocol. A trace or verdict file is shown
     without importing the protocol that it is of.
     """
+    from syncproof.commands.drawings import Drawings
     from syncproof.commands.show import run
     from syncproof.request import Request
 
-    return run(Request(**asked), verbose)
+    return run(Request(**asked), verbose, Drawings(html, text, perfetto, mermaid))
 
 
 @cli.command()
 @click.argument("trace", metavar="TRACE.json")
-def replay(trace: str) -> int:
+@click.option("--emulate", is_flag=True, help="Force the run on the emulator, with real bytes.")
+@_DRAWINGS
+def replay(trace: str, emulate: bool, **files: str) -> int:
     """Walk a trace through its protocol as it is now.
 
     The protocol is imported. Exit code 1 if the property is broken as it was, 0 if it is not.
     """
-    from syncproof.commands.replay import run
+    from syncproof.commands.drawings import Drawings
+    from syncproof.commands.replay import run, run_emulated
 
-    return run(trace)
+    return run_emulated(trace) if emulate else run(trace, Drawings(**files))
+
+
+@cli.command("run")
+@click.argument("protocol", metavar="NAME|FILE.py[:CLASS]")
+@_INSTANCE
+@click.option("--property", "properties", multiple=True, metavar="NAME", help="Judge only this.")
+@click.option("--mutant", default="", metavar="NAME", help="Leave one operation out (see show).")
+@click.option("--seed", default=0, show_default=True, help="What order, delays and choices are.")
+@click.option(
+    "--schedule",
+    default="free",
+    show_default=True,
+    metavar="free|deterministic",
+    help="Real threads; or one step after the other, the same for the same seed.",
+)
+@click.option(
+    "--adversary",
+    default="random",
+    show_default=True,
+    metavar="NAME",
+    help="random, starve-link, hold-last-atom, newest-first or stop-rank.",
+)
+@click.option("--payload", default="bf16", show_default=True, help="bf16, fp16, fp8 or int8.")
+@click.option(
+    "--domain", default=0, metavar="N", help="Tokens have only N contents, one the sentinel's."
+)
+@click.option("--conform/--no-conform", default=True, help="Walk each step through the model.")
+@click.option("--seconds", default=0.0, metavar="S", help="Stop after so long.  [default: never]")
+@click.option(
+    "--patience", default=10.0, metavar="S", help="How long a role may stay away from its core."
+)
+@click.option("--log", default="", metavar="FILE", help="Every step as JSON, for conform.")
+@click.option("-q", "--quiet", is_flag=True, help="One line.")
+def run_protocol(log: str, quiet: bool, **asked: Any) -> int:
+    """Run a protocol on real bytes, under a fabric that delays, reorders and tears.
+
+    Exit codes: 0 complete, 1 wrong bytes or stuck, 3 not finished in time, 4 a step that the model
+    does not allow.
+    """
+    from syncproof.commands.run import Output, options_from, run, with_properties
+    from syncproof.request import Request
+
+    options = options_from(asked)
+    request = Request(**asked)
+    return run(request, with_properties(options, request), Output(log, quiet))
+
+
+@cli.command()
+@click.argument("protocol", metavar="NAME|FILE.py[:CLASS]")
+@click.argument("log", metavar="LOG.jsonl")
+def conform(protocol: str, log: str) -> int:
+    """Hold a log, of ours or of a real kernel, against the model.
+
+    docs/emulator.md describes the format. Exit codes: 0 it can be a run of the protocol, 4 it
+    cannot (with what was expected), 3 not decided.
+    """
+    from syncproof.commands.conform import run
+
+    return run(protocol, log)
 
 
 @cli.command()
@@ -305,46 +405,14 @@ def scheduler(**asked: Any) -> int:
 
 
 @cli.command()
-@click.argument("file", metavar="[FILE.yaml]", default="")
-@click.option("--only", multiple=True, metavar="GLOB", help="Obligations with such a name only.")
-@click.option(
-    "--workers", type=click.IntRange(min=1), metavar="N", help="Processes.  [default: one a core]"
-)
-@click.option(
-    "--cache",
-    default="",
-    metavar="DIR",
-    help="Where answers are kept.  [default: the user's cache]",
-)
-@click.option("--no-cache", is_flag=True, help="Answer everything anew and keep nothing.")
-@click.option("--baseline", default="", metavar="FILE", help="What --json wrote before.")
-@click.option("--strict-kernels", is_flag=True, help="Fail where a kernel file has changed.")
-@click.option("--out", default="", metavar="DIR", help="All files below, an index, failing runs.")
-@click.option("--json", default="", metavar="FILE", help="Every obligation; - is stdout.")
-@click.option("--junit", default="", metavar="FILE", help="JUnit XML.")
-@click.option("--sarif", default="", metavar="FILE", help="SARIF 2.1.0, for code reviews.")
-@click.option("--markdown", default="", metavar="FILE", help="A summary.")
-@click.option("-q", "--quiet", is_flag=True, help="One line.")
-def gate(file: str, workers: int | None, cache: str, no_cache: bool, **asked: Any) -> int:
-    """Answer every obligation of a gate file, by default those that ship with us.
-
-    Exit code 0 only if each has the verdict that it must have (docs/gate.md). The summary is also
-    added to $GITHUB_STEP_SUMMARY.
-    """
-    from syncproof.commands.gate import Options, run
-
-    caches = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    kept = "" if no_cache else cache or os.path.join(caches, "syncproof", "gate")
-    summary = os.environ.get("GITHUB_STEP_SUMMARY", "")
-    return run(file, Options(workers=workers or 0, cache=kept, summary=summary, **asked))
-
-
-@cli.command()
 def doctor() -> int:
     """List the programs and packages that are here."""
     from syncproof.commands.doctor import run
 
     return run()
+
+
+cli.add_command(gate)
 
 
 # From here on: what every command has in common

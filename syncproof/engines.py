@@ -37,12 +37,15 @@ class Engine:
 
 CERTIFICATE = "syncproof.checkers.certificate.check:check"
 EXPLICIT = "syncproof.checkers.explicit.check:check"
+FAST = "syncproof.checkers.fast.check:check"
 ENGINES = {
     each.name: each
     for each in (
         Engine("reference", "every interleaving, breadth-first, fewest steps", EXPLICIT),
         Engine("reduced", "persistent sets of steps, same verdicts", EXPLICIT),
+        Engine("fast", "every interleaving, in compiled loops", FAST),
         Engine("certificate", "one run, shown to be the only one", CERTIFICATE),
+        Engine("smt", "all schedules as one formula, by z3", "syncproof.checkers.smt.check:check"),
     )
 }
 AUTOMATIC = Engine(
@@ -85,6 +88,8 @@ def engine_asked(name: str, is_full: bool, tool: str = "") -> str:
     if tool == "apalache":
         name = "tla-apalache"
     if not is_full:
+        return name
+    if name == "fast":
         return name
     if name not in ("auto", UNREDUCED):
         raise UserError(

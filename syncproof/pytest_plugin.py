@@ -31,8 +31,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture
 def check_protocol(request: pytest.FixtureRequest) -> Callable[..., Verdict]:
-    """`syncproof.testing.check_protocol`, with files relative to the folder of the test."""
-    from syncproof.testing import check_protocol as check
+    """`syncproof.asserts.check_protocol`, with files relative to the folder of the test."""
+    from syncproof.asserts import check_protocol as check
 
     return functools.partial(check, folder=request.path.parent)
 
@@ -106,7 +106,7 @@ class GateItem(pytest.Item):
         """Why it is not as expected, with the run that shows it."""
         if not isinstance(excinfo.value, Unexpected):
             return super().repr_failure(excinfo, style)
-        from syncproof.testing import report_of
+        from syncproof.asserts import report_of
 
         said = []
         for each in excinfo.value.failed:

@@ -44,8 +44,11 @@ class Request:
     mutant: str = ""
     engine: str = "auto"
     memory: str = ""
+    threads: int = 0
     budget_states: int = 0
     budget_seconds: float = 0.0
+    swarm: int = 0
+    cluster: str = ""
 
     @property
     def routing_asked(self) -> str:
@@ -72,8 +75,11 @@ class Request:
             ("--mutant", self.mutant),
             ("--engine", self.engine),
             ("--memory", self.memory),
+            ("--threads", self.threads),
             ("--budget-states", self.budget_states),
             ("--budget-seconds", self.budget_seconds),
+            ("--swarm", self.swarm),
+            ("--cluster", self.cluster),
         ):
             if value:
                 words += [option, f"{value:g}" if isinstance(value, float) else str(value)]

@@ -1,136 +1,160 @@
-"""Protocols in a test suite of your own: checked, and held to what was expected.
+"""Hypothesis strategies for a user's own pytest: runs of a protocol on the emulator.
 
-    from syncproof.testing import check_protocol
+    from hypothesis import given
+    from syncproof.testing import runs
 
-    def test_my_kernel():
-        check_protocol("my_kernel.py", ranks=3)
+    @given(runs(MyProtocol, ranks=2))
+    def test_my_kernel(run):
+        run.check()
 
-With pytest the fixture ``check_protocol`` is the same, files relative to the test's own folder.
+A failing run shrinks: first to a plain fabric and few tokens and rounds, then to a schedule that
+departs from the simplest one in as few places as possible. Needs the package hypothesis.
 """
 
 from __future__ import annotations
 
-import inspect
-import io
-import json
-import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-from rich.console import Console
+from hypothesis import strategies
+from hypothesis.strategies import DrawFn, SearchStrategy
 
-from syncproof.budget import default_memory, parse_size
-from syncproof.checkers.explicit.replay import replay
-from syncproof.checkers.explicit.search import Budget
-from syncproof.commands.check import ask
-from syncproof.engines import AUTOMATIC, engines_for
-from syncproof.gate.obligations import spelled
-from syncproof.models.gate import ALL, Obligation, Standing, judge
+from syncproof.checkers.emulator.content import FORMATS
+from syncproof.checkers.emulator.events import Event
+from syncproof.checkers.emulator.results import Result, place_text
+from syncproof.checkers.emulator.run import Options, run_scheduled
+from syncproof.models.bounds import Bounds
+from syncproof.models.fabric import Profile
+from syncproof.models.instance import Instance
+from syncproof.models.profiles import load_profile
 from syncproof.models.protocol import Protocol, Setting
-from syncproof.models.verdict import Answer, Trace, Verdict, from_data
-from syncproof.registry import Subject, blaming, find
-from syncproof.reports.terminal import print_verdict
-from syncproof.request import Request, asked_again, resolve
 
-PAGE = 100
-"""Columns of a report in a failed test."""
+LONGEST_SCHEDULE = 200
+MOST_STEPS = 20_000
+LAST_SHOWN = 12
 
 
-def check_protocol(
-    protocol: str | type[Protocol],
+@dataclass(frozen=True)
+class Schedule:
+    """Which of the possible next steps is taken: at each turn a number, 0 for the first of them.
+
+    The first is that of the process or put that has waited longest; behind the end of ``turns``
+    it is always taken. So an empty schedule is the plainest run there is.
+    """
+
+    turns: tuple[int, ...] = ()
+
+    def choose(self, turn: int, possible: int) -> int:
+        """Which of so many possible steps is taken in a turn."""
+        return self.turns[turn] % possible if turn < len(self.turns) else 0
+
+
+@dataclass(frozen=True, repr=False)
+class Run:
+    """A run to be had: `check` has it and fails if it does not complete, `result` is what it is."""
+
+    instance: Instance
+    schedule: Schedule
+    fabric: str
+    tokens: int
+    rounds: int
+    seed: int
+    payload: str
+
+    def __repr__(self) -> str:
+        bounds = self.instance.bounds
+        name = self.instance.kind.__name__
+        size = f"ranks={bounds.ranks}, tokens={self.tokens}, rounds={self.rounds}"
+        how = f"{self.schedule}, seed={self.seed}, payload={self.payload!r}"
+        return f"Run({name}, {size}, fabric={self.fabric!r}, {how})"
+
+    @cached_property
+    def _ran(self) -> tuple[Result, list[Event]]:
+        events: list[Event] = []
+        options = Options(seed=self.seed, payload=self.payload, steps=MOST_STEPS)
+        result = run_scheduled(self.instance, options, self.schedule.choose, events.append)
+        return result, events
+
+    @property
+    def result(self) -> Result:
+        """What the run comes to."""
+        return self._ran[0]
+
+    @property
+    def events(self) -> Sequence[Event]:
+        """Its steps."""
+        return self._ran[1]
+
+    def check(self) -> None:
+        """Fail unless every role returns, every byte is right and the model allows every step."""
+        result = self.result
+        if result.outcome == "complete":
+            return
+        raise AssertionError(f"{result.outcome} after {result.steps} steps: {_why(result)}")
+
+
+def _why(result: Result) -> str:
+    if result.refused is not None:
+        return str(result.refused)
+    told = [f"{w.property}: {w.process} {w.message} ({place_text(w.place)})" for w in result.wrong]
+    told += [f"{b.process} waits for {b.waits_for}, sees {b.sees}" for b in result.blocked]
+    return "; ".join(told[:LAST_SHOWN])
+
+
+def schedules() -> SearchStrategy[Schedule]:
+    """Schedules; they shrink towards the plainest run."""
+    turns = strategies.lists(strategies.integers(0, 63), max_size=LONGEST_SCHEDULE)
+    return turns.map(lambda found: Schedule(tuple(found)))
+
+
+def payloads() -> SearchStrategy[str]:
+    """Formats of the numbers in a token."""
+    return strategies.sampled_from(list(FORMATS))
+
+
+def fabrics(*names: str) -> SearchStrategy[Profile]:
+    """Fabric profiles by name, such as ``"cm384"`` or ``"cm384,store_atomicity=128"``.
+
+    Without a name any that reorders or tears in some way, cm384 first.
+    """
+    known = names or (
+        "cm384",
+        "cm384,ordering=per_pair",
+        "cm384,store_atomicity=128",
+        "cm384,store_atomicity=128,in_block_order=ascending",
+    )
+    return strategies.sampled_from([load_profile(name) for name in known])
+
+
+@strategies.composite
+def runs(
+    draw: DrawFn,
+    protocol: type[Protocol],
     *,
-    expect: str | Mapping[str, str] = "proved",
-    at: str = "",
+    ranks: int = 2,
+    tokens: int | SearchStrategy[int] = 1,
+    rounds: int | SearchStrategy[int] = 3,
+    experts: int = 0,
+    topk: int = 0,
+    routing: Any = "all",
+    fabric: str | SearchStrategy[Profile] = "cm384",
     settings: Mapping[str, Setting] | None = None,
-    folder: Path | None = None,
-    **asked: Any,
-) -> Verdict:
-    """Check a protocol and fail the test, with the run that shows why, unless it is as expected.
+) -> Run:
+    """Runs of a protocol; what is given as a strategy is drawn, too.
 
-    ``protocol`` is a class, a name or a file relative to ``folder`` (default: the current one).
-    ``expect`` is proved, violated, not decided, or a mapping of properties to these; ``at`` a piece
-    of the line at which a violation has to show. Other arguments are those of the command line:
-    ``ranks``, ``tokens``, ``rounds``, ``experts``, ``topk``, ``routing``, ``fabric``, ``dropped``,
-    ``properties``, ``mutant``, ``engine``, ``memory``, ``budget_states``, ``budget_seconds``.
-
-    Raises `AssertionError`, and `UserError` for a question that cannot be asked.
+    ``settings`` are parameters by name, and assumptions as True or False.
     """
-    name = protocol if isinstance(protocol, str) else protocol.__name__
-    given = tuple(f"{key}={spelled(value)}" for key, value in (settings or {}).items())
-    words: dict[str, Any] = {
-        key: tuple(v) if isinstance(v, list) else v for key, v in asked.items()
-    }
-    request = replace(Request(name, settings=given), **words)
-    with working_in(folder):
-        subject = find(protocol) if isinstance(protocol, str) else _subject(protocol)
-        resolved = resolve(request, subject)
-        memory = parse_size(request.memory) if request.memory else default_memory()
-        budget = Budget(request.budget_states, request.budget_seconds, memory)
-        verdict = ask(resolved, engines_for(request.engine), budget).verdict
-    expected = {ALL: expect} if isinstance(expect, str) else dict(expect)
-    obligation = Obligation(name, name, request.command(), expected, at)
-    standing, message = judge(obligation, verdict)
-    if standing is not Standing.HELD:
-        raise AssertionError(f"{message}\n\n{report_of(verdict)}\nagain: {obligation.command}")
-    return verdict
+    profile = load_profile(fabric) if isinstance(fabric, str) else draw(fabric)
+    number_of_tokens = tokens if isinstance(tokens, int) else draw(tokens)
+    number_of_rounds = rounds if isinstance(rounds, int) else draw(rounds)
+    bounds = Bounds(ranks, number_of_tokens, number_of_rounds, experts, topk, routing)
+    instance = Instance(protocol, bounds, profile, dict(settings or {}))
+    seed = draw(strategies.integers(0, 999))
+    payload = draw(payloads())
+    schedule = draw(schedules())
+    return Run(instance, schedule, profile.name, number_of_tokens, number_of_rounds, seed, payload)
 
 
-def _subject(kind: type[Protocol]) -> Subject:
-    return Subject(kind.__name__, kind, inspect.getfile(kind))
-
-
-def report_of(verdict: Verdict) -> str:
-    """A verdict with its run, as the command line prints it."""
-    file = io.StringIO()
-    console = Console(file=file, width=PAGE, highlight=False, markup=False, emoji=False)
-    print_verdict(console, verdict)
-    return file.getvalue()
-
-
-@contextmanager
-def working_in(folder: Path | None) -> Iterator[None]:
-    """Within, relative paths start at ``folder``."""
-    before = os.getcwd()
-    os.chdir(folder or before)
-    try:
-        yield
-    finally:
-        os.chdir(before)
-
-
-# A counterexample that was saved as a test
-
-
-def assert_run_is_gone(trace: str, folder: Path) -> None:
-    """Fail while the recorded run can still be walked and breaks its property.
-
-    ``trace`` is its JSON; a protocol in a file is relative to ``folder``.
-    """
-    recorded = _trace(trace)
-    with working_in(folder):
-        subject = find(recorded.question.protocol)
-        asked = asked_again(recorded.question, subject)
-        with blaming(subject, innermost=True):
-            replayed = replay(recorded, asked.instance)
-    if replayed.reproduced:
-        raise AssertionError(f"{recorded.message}: {replayed.message}")
-
-
-def assert_property_holds(trace: str, folder: Path) -> None:
-    """Fail unless the property that the recorded run breaks is now proved of the same question."""
-    recorded = _trace(trace)
-    with working_in(folder):
-        asked = asked_again(recorded.question, find(recorded.question.protocol))
-        verdict = ask(asked, [AUTOMATIC], Budget(memory=default_memory())).verdict
-    found = {each.property: each.answer for each in verdict.properties}
-    is_proved = verdict.answer is Answer.PROVED
-    if found.get(recorded.property) is not Answer.PROVED and not is_proved:
-        raise AssertionError(report_of(verdict))
-
-
-def _trace(text: str) -> Trace:
-    found: Trace = from_data(Trace, json.loads(text), "the saved trace")
-    return found
+__all__ = ["Run", "Schedule", "fabrics", "payloads", "runs", "schedules"]

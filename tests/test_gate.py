@@ -142,7 +142,7 @@ def test_warm_run_answers_nothing_and_writes_the_same_bytes(
     for out in ("warm", "warmer"):
         assert run([*command, "--out", str(folder / out), "-q"]) == 1
     names = sorted(each.name for each in (folder / "warm").iterdir())
-    assert len(names) == 8
+    assert len(names) == 10
     for name in names:
         assert (folder / "warm" / name).read_bytes() == (folder / "warmer" / name).read_bytes()
     cold = by_name(ended)

@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Sequence
 from contextlib import redirect_stdout
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
-from syncproof.budget import default_memory, memory_ceiling, parse_size
+from syncproof.budget import available_cores, default_memory, memory_ceiling, parse_size
 from syncproof.checkers.explicit.check import Interrupted
 from syncproof.checkers.explicit.search import Budget
+from syncproof.commands.drawings import Drawings
 from syncproof.engines import Engine, combined, engines_for, unfinished
 from syncproof.models.errors import UserError
-from syncproof.models.verdict import EXIT_CODES, SCHEMA, Answer, Trace, Verdict, to_data
-from syncproof.registry import blaming, find, is_file
+from syncproof.models.verdict import EXIT_CODES, SCHEMA, Answer, Verdict, to_data
+from syncproof.registry import blaming, find
 from syncproof.reports.columns import print_columns
 from syncproof.reports.files import STANDARD_OUTPUT, check_writable, to_json, write_text
 from syncproof.reports.progress import Progress
-from syncproof.reports.saved_test import saved_test
 from syncproof.reports.terminal import console_on, print_answers, print_verdict, summary_line
 from syncproof.reports.text import many
 from syncproof.request import Asked, Request, resolve
@@ -43,21 +41,22 @@ class Output:
     quiet: bool = False
     verbose: bool = False
     timings: bool = False
-    save_test: str = ""
+    drawings: Drawings = field(default_factory=Drawings)
 
     @property
     def to_standard_output(self) -> bool:
         """Whether a file goes to standard output, which the report must then leave alone."""
-        return STANDARD_OUTPUT in (self.json, self.trace, self.save_test)
+        return STANDARD_OUTPUT in (self.json, self.trace) or self.drawings.to_standard_output
 
     def check(self) -> None:
         """Refuse what cannot be written, before the work is done."""
         if self.json and self.json == self.trace:
             raise UserError("--json and --trace are one file", where="--trace", expected="two")
-        files = {"--json": self.json, "--trace": self.trace, "--save-test": self.save_test}
-        for option, path in files.items():
+        files = (("--json", self.json), ("--trace", self.trace))
+        for option, path in files:
             if path:
                 check_writable(path, option)
+        self.drawings.check(files)
 
 
 @dataclass(frozen=True)
@@ -89,19 +88,36 @@ class Answered:
 def run(request: Request, output: Output, also: Sequence[str] = ()) -> int:
     """Answer a request; gives the exit code."""
     output.check()
-    engines = engines_for(request.engine)
+    engines = _engines(request)
     memory = parse_size(request.memory) if request.memory else default_memory()
-    budget = Budget(request.budget_states, request.budget_seconds, memory)
+    threads = request.threads or available_cores()
+    budget = Budget(request.budget_states, request.budget_seconds, memory, threads)
     with redirect_stdout(sys.stderr):
         asked = resolve(request, find(request.protocol, also))
         answered = ask(asked, engines, budget, timings=output.timings)
     console = console_on(sys.stderr if output.to_standard_output else sys.stdout)
     report(console, answered, request, asked, output)
     write(answered, output)
+    output.drawings.write(
+        answered.verdict,
+        about=summary_of(asked),
+        again=request.command(),
+        engines=answered.verdicts,
+    )
     if answered.interrupted:
         print("interrupted: the verdict above is of what was covered until then", file=sys.stderr)
         return INTERRUPTED
     return EXIT_CODES[answered.verdict.answer]
+
+
+def _engines(request: Request) -> Sequence[Engine]:
+    if request.cluster and not request.swarm:
+        raise UserError("--cluster without --swarm", where="--cluster", expected="--swarm N")
+    if not request.swarm:
+        return engines_for(request.engine)
+    from syncproof.swarm import swarm_of  # starts processes: seldom needed
+
+    return [swarm_of(request)]
 
 
 def ask(
@@ -151,14 +167,19 @@ def least_bytes(asked: Asked) -> int:
     return cells * LEAST_BYTES_OF_A_CELL
 
 
+def summary_of(asked: Asked) -> str:
+    """What a protocol says of itself in its first line."""
+    return (asked.subject.kind.__doc__ or "").strip().partition("\n")[0]
+
+
 def report(
     console: Console, answered: Answered, request: Request, asked: Asked, output: Output
 ) -> None:
     """Print the verdict, each engine's where they disagree, and the lines that end every run."""
     verdict = answered.verdict
     if not output.quiet:
-        text = (asked.subject.kind.__doc__ or "").strip().partition("\n")[0]
-        print_columns(console, [(Text(request.protocol, style="bold"), text)], indent=0)
+        name = Text(request.protocol, style="bold")
+        print_columns(console, [(name, summary_of(asked))], indent=0)
         console.print()
         if verdict.answer is Answer.BROKEN:
             print_answers(console, verdict.properties)
@@ -185,21 +206,9 @@ def write(answered: Answered, output: Output) -> None:
     """Write the files that were asked for; no trace is written where nothing is violated."""
     if output.json:
         write_text(output.json, to_json(answered.data()))
-    trace = answered.verdict.trace
-    if trace is None:
-        for path in filter(None, (output.trace, output.save_test)):
-            print(f"no trace to write to {path}: nothing is violated", file=sys.stderr)
-        return
     if output.trace:
-        write_text(output.trace, to_json(to_data(trace)))
-    if output.save_test:
-        write_text(output.save_test, saved_test(relative_to(output.save_test, trace)))
-
-
-def relative_to(file: str, trace: Trace) -> Trace:
-    """The trace for a file elsewhere: a protocol in a file is named from that file's folder."""
-    name = trace.question.protocol
-    if not is_file(name):
-        return trace
-    near = os.path.relpath(name, Path(file).parent)
-    return replace(trace, question=replace(trace.question, protocol=near))
+        trace = answered.verdict.trace
+        if trace is None:
+            print(f"no trace to write to {output.trace}: nothing is violated", file=sys.stderr)
+        else:
+            write_text(output.trace, to_json(to_data(trace)))

@@ -167,19 +167,24 @@ def _text(name: str, report: GateReport) -> str:
 
 
 def _write_failed(report: GateReport, folder: Path) -> Mapping[str, list[tuple[str, str]]]:
-    """Verdict and trace of each obligation that failed; gives the links to them."""
+    """Page, verdict and trace of each obligation that failed; gives the links to them."""
+    from syncproof.reports.page import page_of
+
     links: dict[str, list[tuple[str, str]]] = {}
     for number, result in enumerate(report.failed, 1):
         if result.verdict is None:
             continue
         name = f"{number:03}-{_slug(result.obligation.name)}"
+        page = page_of(result.verdict, again=result.obligation.command)
+        write_text(str(folder / f"{name}.html"), page)
+        links[result.obligation.name] = [("the run step by step", f"{name}.html")]
         parts: list[tuple[str, Any]] = [("verdict", result.verdict)]
         if result.verdict.trace is not None:
             parts.append(("trace", result.verdict.trace))
         for word, thing in parts:
             file = f"{name}.{word}.json"
             write_text(str(folder / file), to_json(to_data(thing)))
-            links.setdefault(result.obligation.name, []).append((word, file))
+            links[result.obligation.name].append((word, file))
     return links
 
 
