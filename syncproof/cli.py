@@ -17,6 +17,8 @@ from typing import Any, NoReturn, TypeVar
 
 import click
 
+from syncproof.cli_gate import gate
+
 BAD_INPUT, BROKEN, INTERRUPTED, TERMINATED = 2, 4, 130, 143
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -150,6 +152,7 @@ _OUTPUT = _options(
     click.option(
         "--trace", default="", metavar="FILE", help="The violating run, for show and replay."
     ),
+    click.option("--save-test", default="", metavar="FILE.py", help="That run as a pytest."),
     click.option("-q", "--quiet", is_flag=True, help="One line."),
     click.option("-v", "--verbose", is_flag=True, help="All steps, all changes, all fabric keys."),
     click.option("--timings", is_flag=True, help="Say how long it took, in files too."),
@@ -187,6 +190,7 @@ def check(
     text: str,
     perfetto: str,
     mermaid: str,
+    save_test: str,
     budget_states: int | None,
     budget_seconds: float | None,
     **asked: Any,
@@ -204,7 +208,7 @@ def check(
         budget_states=budget_states or 0,
         budget_seconds=budget_seconds or 0.0,
     )
-    drawings = Drawings(html, text, perfetto, mermaid)
+    drawings = Drawings(html, text, perfetto, mermaid, save_test)
     return run(request, Output(json_file, trace, quiet, verbose, timings, drawings), ctx.obj or ())
 
 
@@ -429,6 +433,9 @@ def doctor() -> int:
     from syncproof.commands.doctor import run
 
     return run()
+
+
+cli.add_command(gate)
 
 
 # From here on: what every command has in common
