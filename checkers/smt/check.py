@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import z3
 
@@ -38,9 +38,10 @@ from syncproof.models.instance import Choices, Instance
 from syncproof.models.nodes import TooLong
 from syncproof.models.reaches import declared_reaches
 from syncproof.models.system import System
-from syncproof.models.transitions import State, Step, Transition
+from syncproof.models.transitions import Overfull, State, Step, Transition
 from syncproof.models.verdict import Answer, PropertyVerdict, Question, Trace, Verdict
 
+A_MINUTE = 60.0
 IN_FLIGHT = "a put met the in-flight bound: raise it with --fabric NAME,in_flight=N"
 DIFFERENCE_LOGIC = 1
 """z3's solver for constraints that only compare two clocks, which are all that we have."""
@@ -115,7 +116,7 @@ class Formula:
         """A name for a condition: what was learned from one query then serves the next."""
         key = condition.get_id()
         if key not in self._assumed:
-            name = self.encoding.bool("asked")
+            name = self.encoding.proposition("asked")
             self._solver.add(z3.Implies(name, condition))
             self._assumed[key] = (name, condition)
         return self._assumed[key][0]
@@ -160,23 +161,38 @@ def check(
             choices = pending.pop(0)
             try:
                 decided = _decide(instance.system(choices), asked, deadline, tally)
+                if decided is not None:
+                    trace = _trace(question, *decided, choices)
+                    found = decided[0]
             except Unresolved as choice:
                 pending[:0] = [{**choices, choice.name: value} for value in choice.values]
                 continue
             except (Undecided, Uncovered, TooLong) as why:
                 reason = str(why)
                 continue
+            except Overfull:
+                reason = IN_FLIGHT
+                continue
             except Disagreement as error:
                 return _broken(instance, question, engine, str(error))
-            if decided is not None:
-                found, system, taken = decided
-                trace = _trace(question, found, system, taken, choices)
             if report is not None:
                 report(tally.formulas, len(pending), 0)
     except KeyboardInterrupt:
         verdict = _verdict(instance, question, engine, tally, None, "interrupted", None)
         raise Interrupted(verdict) from None
     return _verdict(instance, question, engine, tally, found, reason, trace)
+
+
+def check_for_a_minute(
+    instance: Instance,
+    question: Question,
+    engine: str,
+    budget: Budget,
+    report: Callable[[int, int, int], None] | None = None,
+) -> Verdict:
+    """The same, but without a budget of the user's for no longer than a minute."""
+    limited = budget if budget.seconds else replace(budget, seconds=A_MINUTE)
+    return check(instance, question, engine, limited, report)
 
 
 Decided = tuple[Finding, System, Taken]
@@ -375,7 +391,7 @@ def _verdict(
     routing = instance.bounds.routing
     notes = (
         f"z3: {tally.formulas} formulas, {tally.events} events, {tally.constraints} constraints, "
-        f"{tally.queries} queries; every satisfying run was walked by the interpreter",
+        f"{tally.queries} queries",
     )
     return Verdict(
         question,

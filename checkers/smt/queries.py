@@ -6,16 +6,17 @@ has returned or is at a wait that fails on what memory holds in the end.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 
 import z3
 
-from syncproof.checkers.smt.encoding import FALSE, TRUE, Encoding, all_of, any_of
+from syncproof.checkers.smt.control import FALSE, TRUE, all_of, any_of
+from syncproof.checkers.smt.encoding import Encoding
 from syncproof.checkers.smt.events import Landing, Term
 from syncproof.checkers.smt.unrolling import Arc, Point
 from syncproof.models.lowering import ActionKind
-from syncproof.models.nodes import Node
+from syncproof.models.nodes import Node, TokenKey
 from syncproof.models.operations import GhostCheck, Reached
 
 
@@ -202,8 +203,8 @@ class Queries:
 
     def miscounted(self) -> Term:
         """When all have returned some token was not consumed exactly once."""
-        sent: dict[Hashable, list[Term]] = {}
-        times: dict[Hashable, list[tuple[Term, int]]] = {}
+        sent: dict[TokenKey, list[Term]] = {}
+        times: dict[TokenKey, list[tuple[Term, int]]] = {}
         for point in self.unrolling.all_points():
             if point.node.state == "done":
                 here = self.encoding.at[point]
