@@ -94,7 +94,6 @@ class Round:
         if number <= 0:
             raise OutsideRounds(f"a round modulo {number}", expected="a positive modulus")
         residue = self.value % number
-        self._asked(number)
         self._noted("%", number, residue)
         return residue
 
@@ -145,10 +144,6 @@ class Round:
         note = self.note or (other.note if isinstance(other, Round) else None)
         if note is not None:
             note(test, self, other, found)
-
-    def _asked(self, number: int) -> None:
-        if self.note is not None:
-            self.note("modulus", self, number, None)
 
     def _refused(self, *_: object) -> Never:
         raise OutsideRounds(

@@ -54,6 +54,11 @@ QUOTIENT = "syncproof.checkers.unbounded.check:check"
 UNBOUNDED = {
     "auto": Engine("quotient", "all numbers of rounds, by moving them together", QUOTIENT),
     "reference": Engine("quotient-full", "the same without any reduction", QUOTIENT),
+    "smt": Engine(
+        "smt",
+        "the same, checked by z3 as an invariant over unbounded integers",
+        "syncproof.checkers.unbounded.invariant_check:check",
+    ),
 }
 """What answers for rounds without bound, by the name that is asked for."""
 

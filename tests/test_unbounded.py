@@ -478,7 +478,7 @@ def test_a_value_that_may_hide_a_round_is_refused() -> None:
 
 
 class Swapped(Protocol):
-    """Rank 0 sends a token that nobody takes, and rank 1 takes one that nobody sent, once a while."""
+    """Rank 0 sends tokens that nobody takes, and rank 1 takes some that nobody sent."""
 
     def memory(self) -> None:
         self.data = Region(index=(RANK,), fields={"payload": 512}, compared=())

@@ -139,12 +139,11 @@ class Channel:
 
     def note(self, test: str, one: Round, other: Round | int, found: Any) -> None:
         """Take down a test that a role makes; a modulus must divide the common one."""
-        if test in ("%", "modulus"):
+        if test == "%":
             assert isinstance(other, int)
             if self.modulus % other:
                 raise NeedsModulus(other)
-        if test != "modulus":
-            self.tests.append((test, _term(one), _term(other), found))
+        self.tests.append((test, _term(one), _term(other), found))
 
     def begin(self) -> None:
         """A role starts to count rounds: once, or its rounds would begin again."""

@@ -52,6 +52,17 @@ def check(
 
     Raises `UserError` for what the user can mend.
     """
+    return answer(instance, question, engine, budget, report)[0]
+
+
+def answer(
+    instance: Instance,
+    question: Question,
+    engine: str,
+    budget: Budget | None = None,
+    report: Callable[[int, int, int], None] | None = None,
+) -> tuple[Verdict, list[Graph]]:
+    """The same, with what was explored."""
     asked = frozenset(question.properties)
     explored = Explored(Meter(budget or Budget(), report))
     try:
@@ -63,7 +74,7 @@ def check(
     if not explored.stopped and not explored.findings and "race-free" in asked:
         _judge_races(explored)
     confirmed = _confirmed(instance, question, explored)
-    return _verdict(instance, question, engine, explored, confirmed)
+    return _verdict(instance, question, engine, explored, confirmed), explored.graphs
 
 
 def explore_all(

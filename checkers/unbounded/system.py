@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import CodeType
 from typing import Any, cast
 
@@ -25,13 +26,22 @@ from syncproof.models.bounds import Bounds
 from syncproof.models.core import Unresolved
 from syncproof.models.identity_scan import scan, trusted
 from syncproof.models.instance import Choices, Instance, cache_lines, groups_of
+from syncproof.models.looks import outline_of
 from syncproof.models.lowering import Action, Lowering
 from syncproof.models.nodes import Node, Process
-from syncproof.models.operations import Consumed, Operation, Sent, Statement
+from syncproof.models.operations import (
+    Consumed,
+    GhostCheck,
+    GhostUpdate,
+    Operation,
+    Sent,
+    Statement,
+)
 from syncproof.models.protocol import Protocol
 from syncproof.models.rounds import (
     NeedsLookback,
     NoBound,
+    Note,
     Old,
     OutsideRounds,
     Round,
@@ -43,7 +53,7 @@ from syncproof.models.rounds import (
 )
 from syncproof.models.saying import Ghosts
 from syncproof.models.system import System
-from syncproof.models.transitions import Failure, Features, Interned, State, Transition
+from syncproof.models.transitions import Failure, Features, Interned, Move, State, Transition
 
 MOST_SKEW = 8
 """Processes may be so many rounds apart; beyond, the search ends undecided."""
@@ -54,12 +64,17 @@ UNKNOWN = 10**9
 Pairs = tuple[tuple[int, int], ...]
 
 
+def _changes(before: State, after: State) -> tuple[tuple[int, int], ...]:
+    pairs = enumerate(zip(before, after, strict=True))
+    return tuple((place, new) for place, (old, new) in pairs if old != new)
+
+
 class Beside(Ghosts):
     """Choices, tokens and ghosts of a state: pairs of value numbers under one number."""
 
-    def __init__(self, initial: Mapping[str, Hashable], values: RoundValues) -> None:
+    def __init__(self, initial: Mapping[str, Hashable], values: RoundValues, note: Note) -> None:
         super().__init__(initial, 0)
-        self.values = values
+        self.values, self.note = values, note
         self.interned = Interned(())
         self.horizon = -UNKNOWN
         self._answers: dict[int, dict[int, int]] = {}
@@ -84,8 +99,18 @@ class Beside(Ghosts):
     def value(self, work: Sequence[int], name: str, key: Hashable) -> Hashable:
         """What a ghost holds under a key; of a round long past it is not known when it was."""
         held = self.under(work[self.at], ("ghost", name, key), self.initial.get(name, 0))
-        found: Hashable = mapped(held, lambda r: Old(UNKNOWN, r.least) if type(r) is Old else r)
+        found: Hashable = self._told(held)
         return found
+
+    def _told(self, value: Any) -> Any:
+        """A value whose rounds tell of their moduli, for a function of the protocol."""
+
+        def telling(each: Round) -> Round:
+            if type(each) is Old:
+                return Old(UNKNOWN, each.least, self.note)
+            return Round(each.value, each.least, self.note)
+
+        return mapped(value, telling)
 
     def under(self, number: int, key: Hashable, default: Hashable) -> Hashable:
         """What is held under a key, or the default."""
@@ -120,7 +145,13 @@ class Beside(Ghosts):
                 count = self.under(work[self.at], key, 0)
                 assert isinstance(count, int)
                 work[self.at] = self.changed(work[self.at], key, min(count + 1, 2))
-        super().hear(work, process, statements, failures, reached)
+        told = [
+            replace(each, arguments=self._told(each.arguments))
+            if isinstance(each, GhostUpdate | GhostCheck)
+            else each
+            for each in statements
+        ]
+        super().hear(work, process, told, failures, reached)
 
 
 class RoundSystem(System):
@@ -142,10 +173,13 @@ class RoundSystem(System):
             initial,
         )
         self.channel, self.framed = channel, tuple(automata)
-        self.beside = Beside(ghosts, channel.values)
+        self.beside = Beside(ghosts, channel.values, channel.note)
         self.beside.at = self.width - 1
         self.ghosts = self.beside
         self.round_values = channel.values
+        self._plain = not (features.caches or features.views or features.twins)
+        self._steps_known: dict[tuple[int, ...], tuple[Move, ...]] = {}
+        self._looks: dict[tuple[int, int], tuple[int, ...]] = {}
 
     def node_of(self, state: State, process: int) -> Framed:
         """The node of a process, with its round."""
@@ -159,6 +193,42 @@ class RoundSystem(System):
         """The number of what concerns all processes."""
         return state[self.width - 1]
 
+    def process_transitions(self, state: State, process: int) -> list[Transition]:
+        """The enabled steps of one process; kept for all states in which it sees the same."""
+        node = self.node(state, process)
+        if node.state != "run" or not self._plain:
+            return super().process_transitions(state, process)
+        key = self._seen_by(state, process, node)
+        moves = self._steps_known.get(key)
+        if moves is None:
+            moves = self._steps_known[key] = tuple(
+                Move(each.step, _changes(state, each.state), each.failures, each.reached)
+                for each in super().process_transitions(state, process)
+            )
+        found = []
+        for step, changes, failures, reached in moves:
+            work = list(state)
+            for place, value in changes:
+                work[place] = value
+            found.append(Transition(step, tuple(work), failures, reached))
+        return found
+
+    def _seen_by(self, state: State, process: int, node: Node) -> tuple[int, ...]:
+        """All that the steps of a process at a node depend on."""
+        looks = self._looks.get((process, node.number))
+        if looks is None:
+            cells = outline_of(node, self.first_cell, False).looks
+            members = {process, *(m for action in node.actions for m in action.members)}
+            places = [*cells, *members, *(self.first_outbox + each for each in members)]
+            looks = self._looks[process, node.number] = tuple(places)
+        aside, horizon = state[self.width - 1], self._horizon(state)
+        return (process, node.number, aside, horizon, *[state[place] for place in looks])
+
+    def _horizon(self, state: State) -> int:
+        """The round below which things may be long past and forgotten."""
+        rounds = [node.round or 0 for node in self._running(state)]
+        return min(rounds, default=0) - 1 - self.channel.lookback
+
     def nothing_in_flight_of_all(self, state: State) -> bool:
         """Whether every outbox is empty."""
         return not any(state[self.first_outbox : self.first_cache])
@@ -168,8 +238,7 @@ class RoundSystem(System):
     ) -> Iterator[Transition] | list[Transition]:
         """The steps of an action, one for each answer to a choice that is made by it."""
         at = self.width - 1
-        rounds = [node.round or 0 for node in self._running(state)]
-        self.beside.horizon = min(rounds, default=0) - 1 - self.channel.lookback
+        self.beside.horizon = self._horizon(state)
         self.channel.answers = self.beside.answers(state[at])
         try:
             return list(super()._act(state, process, node, number, action))
@@ -216,20 +285,23 @@ class Quotient:
 
         Raises `NotCovered` where processes are too many rounds apart.
         """
+        by, horizon = self.moves(state)
+        return self._moved(state, by, horizon, self.rounds(state)), by
+
+    def moves(self, state: State) -> tuple[int, int]:
+        """By how much the rounds of a state are moved, and below which they are then forgotten."""
         rounds = self.rounds(state)
         running = [each for each in rounds if each is not None]
-        low = min(running, default=None)
-        if low is None:
-            ended = [self.system.node_of(state, p).round or 0 for p in range(len(rounds))]
-            by, horizon = max(ended), UNKNOWN
-        else:
-            by = low - low % self.modulus
-            horizon = low - by - 1 - self.lookback
-            if max(running) - low > MOST_SKEW:
-                raise NotCovered(
-                    f"processes come more than {MOST_SKEW} rounds apart: the skew is not bounded"
-                )
-        return self._moved(state, by, horizon, rounds), by
+        if not running:
+            last = max(self.system.node_of(state, p).round or 0 for p in range(len(rounds)))
+            return last - last % self.modulus, UNKNOWN
+        low = min(running)
+        if max(running) - low > MOST_SKEW:
+            raise NotCovered(
+                f"processes come more than {MOST_SKEW} rounds apart: the skew is not bounded"
+            )
+        by = low - low % self.modulus
+        return by, low - by - 1 - self.lookback
 
     def _moved(self, state: State, by: int, horizon: int, rounds: Sequence[int | None]) -> State:
         system = self.system
@@ -260,21 +332,27 @@ class Quotient:
         found = self._boxes.get(key)
         if found is None:
             elements = [
-                each._replace(
-                    packet=each.packet._replace(
-                        writes=tuple(
-                            (c, v if v < 0 else self._cell(v, by, horizon), m)
-                            for c, v, m in each.packet.writes
-                        )
-                    )
-                )
+                each._replace(packet=self.packet(each.packet, by, horizon))
                 for each in self.system.outboxes[number]
             ]
             outbox = boxes.canonical(elements)
             found = self._boxes[key] = self.system.outboxes.number(outbox)
         return found
 
+    def packet(self, packet: boxes.Packet, by: int, horizon: int) -> boxes.Packet:
+        """A put in flight, moved and aged."""
+        writes = tuple(
+            (c, v if v < 0 else self._cell(v, by, horizon), m) for c, v, m in packet.writes
+        )
+        return packet._replace(writes=writes)
+
     # Choices, tokens, ghosts
+
+    def names(self, state: State, by: int, horizon: int) -> dict[int, int | None]:
+        """What becomes of each choice, token and ghost when a state is moved."""
+        held = dict(self.system.beside.pairs(self.system.beside_of(state)))
+        rounds = tuple(None if each is None else each - by for each in self.rounds(state))
+        return {name: self._kept(name, held, by, horizon, rounds) for name in held}
 
     def _aside(self, number: int, by: int, horizon: int, rounds: tuple[int | None, ...]) -> int:
         key = (number, by, horizon, rounds)
