@@ -50,6 +50,22 @@ def cli() -> None:
     """
 
 
+class _Rounds(click.ParamType["int | str"]):
+    """A number of rounds, or no bound on them."""
+
+    name = "rounds"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | str:
+        if value == "unbounded":
+            return "unbounded"
+        try:
+            return int(value)
+        except ValueError:
+            self.fail(f"{value!r} is neither a whole number nor 'unbounded'.", param, ctx)
+
+
 def _options(*options: Callable[[F], F]) -> Callable[[F], F]:
     def decorate(command: F) -> F:
         for option in reversed(options):
@@ -62,7 +78,9 @@ def _options(*options: Callable[[F], F]) -> Callable[[F], F]:
 _INSTANCE = _options(
     click.option("--ranks", default=2, show_default=True, help="Ranks (NPU dies, GPUs)."),
     click.option("--tokens", default=1, show_default=True, help="Tokens per rank and round."),
-    click.option("--rounds", default=3, show_default=True, help="Rounds."),
+    click.option(
+        "--rounds", default=3, type=_Rounds(), metavar="R|unbounded", help="Rounds.  [default: 3]"
+    ),
     click.option("--experts", default=0, help="Experts in all.  [default: one per rank]"),
     click.option("--topk", default=0, help="Experts per token.  [default: all]"),
     click.option(

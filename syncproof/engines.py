@@ -59,6 +59,18 @@ AUTOMATIC = Engine(
 )
 """What answers when no engine is named."""
 
+QUOTIENT = "syncproof.checkers.unbounded.check:check"
+UNBOUNDED = {
+    "auto": Engine("quotient", "all numbers of rounds, by moving them together", QUOTIENT),
+    "reference": Engine("quotient-full", "the same without any reduction", QUOTIENT),
+    "smt": Engine(
+        "smt",
+        "the same, checked by z3 as an invariant over unbounded integers",
+        "syncproof.checkers.unbounded.invariant_check:check",
+    ),
+}
+"""What answers for rounds without bound, by the name that is asked for."""
+
 UNREDUCED = "reference"
 REFERENCE = ENGINES[UNREDUCED]
 
@@ -102,6 +114,17 @@ def engine_asked(name: str, is_full: bool, tool: str = "") -> str:
             f"--full together with --engine {name}", where="--full", expected="one of the two"
         )
     return UNREDUCED
+
+
+def unbounded_engines_for(name: str) -> list[Engine]:
+    """The engines that ``--rounds unbounded --engine NAME`` runs."""
+    if name not in UNBOUNDED:
+        raise UserError(
+            f"--rounds unbounded with --engine {name}",
+            where="--engine",
+            expected=" or ".join(UNBOUNDED),
+        )
+    return [UNBOUNDED[name]]
 
 
 # Several answers to one question
