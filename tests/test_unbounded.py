@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import dis
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from syncproof.checkers.explicit.check import Budget, check, question_of
 from syncproof.checkers.explicit.mutating import find_mutants
 from syncproof.checkers.unbounded import frames, search, system
 from syncproof.checkers.unbounded.check import check as check_unbounded
+from syncproof.checkers.unbounded.liveness import live_at
 from syncproof.cli import BAD_INPUT, run
 from syncproof.models.bounds import Bounds
 from syncproof.models.core import Core
@@ -547,3 +549,24 @@ def test_the_command_line_says_what_it_is_an_answer_to(capsys: pytest.CaptureFix
     assert "rounds:unbounded" in printed and "unbounded rounds" in printed
     assert "--rounds unbounded" in printed.splitlines()[-1]
     assert run(["barrier", "--rounds", "many"]) == BAD_INPUT
+
+
+def test_only_what_may_still_be_read_is_live() -> None:
+    """A variable is left out only where it is overwritten before it is read, on every way on."""
+
+    async def role(core: Any, given: Any) -> None:
+        kept, lost = given, given
+        for each in given:
+            await core.here(each)
+            lost = each
+            await core.there(lost)
+        try:
+            await core.here(lost)
+        except ValueError:
+            await core.there(kept)
+
+    places = [i.offset for i in dis.get_instructions(role) if i.opname == "YIELD_VALUE"]
+    inside, later, behind = (live_at(role.__code__, place) for place in places[:3])
+    assert {"each", "kept", "core"} <= inside and "lost" not in inside
+    assert "lost" in later and "each" not in later
+    assert "kept" in behind and "lost" not in behind
