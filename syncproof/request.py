@@ -103,8 +103,15 @@ class Asked:
     question: Question
 
 
-def resolve(request: Request, subject: Subject) -> Asked:
-    """The instance and question of a request; `UserError` for what does not fit the protocol."""
+def resolve(request: Request, subject: Subject, *, unbounded: bool = False) -> Asked:
+    """The instance and question of a request; `UserError` for what does not fit the protocol.
+
+    ``unbounded``: whether who asks can also answer for all numbers of rounds at once.
+    """
+    if request.unbounded and not unbounded:
+        raise UserError(
+            "only a check can be of all numbers of rounds", where="--rounds", expected="a number"
+        )
     bounds = Bounds(
         ranks=request.ranks,
         tokens=request.tokens,

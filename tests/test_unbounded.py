@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import dis
 from typing import Any
 
 import pytest
@@ -11,6 +12,8 @@ from syncproof.checkers.explicit.check import Budget, check, question_of
 from syncproof.checkers.explicit.mutating import find_mutants
 from syncproof.checkers.unbounded import frames, search, system
 from syncproof.checkers.unbounded.check import check as check_unbounded
+from syncproof.checkers.unbounded.liveness import live_at
+from syncproof.cli import BAD_INPUT, run
 from syncproof.models.bounds import Bounds
 from syncproof.models.core import Core
 from syncproof.models.fabric import Profile
@@ -524,3 +527,46 @@ def _near(seen: Any, now: Any) -> bool:
 def test_a_ghost_that_is_long_past_is_not_guessed() -> None:
     """A ghost may lie any number of rounds back; whether it is too far is refused or found."""
     assert unbounded(instance_of(CountingGhost)).answer in (VIOLATED, UNDECIDED)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("compare", "sp"),
+        ("check", "sp", "--engine", "certificate"),
+        ("check", "sp", "--swarm", "2"),
+    ],
+)
+def test_who_cannot_answer_for_all_rounds_says_so(words: tuple[str, ...]) -> None:
+    """A command or an engine that is bounded never answers with a few rounds instead."""
+    assert run([*words, "--rounds", "unbounded"]) == BAD_INPUT
+
+
+def test_the_command_line_says_what_it_is_an_answer_to(capsys: pytest.CaptureFixture[str]) -> None:
+    """The verdict and the command that repeats it say that rounds are not bounded."""
+    assert run(["barrier", "--rounds", "unbounded"]) == 0
+    printed = capsys.readouterr().out
+    assert "rounds:unbounded" in printed and "unbounded rounds" in printed
+    assert "--rounds unbounded" in printed.splitlines()[-1]
+    assert run(["barrier", "--rounds", "many"]) == BAD_INPUT
+
+
+def test_only_what_may_still_be_read_is_live() -> None:
+    """A variable is left out only where it is overwritten before it is read, on every way on."""
+
+    async def role(core: Any, given: Any) -> None:
+        kept, lost = given, given
+        for each in given:
+            await core.here(each)
+            lost = each
+            await core.there(lost)
+        try:
+            await core.here(lost)
+        except ValueError:
+            await core.there(kept)
+
+    places = [i.offset for i in dis.get_instructions(role) if i.opname == "YIELD_VALUE"]
+    inside, later, behind = (live_at(role.__code__, place) for place in places[:3])
+    assert {"each", "kept", "core"} <= inside and "lost" not in inside
+    assert "lost" in later and "each" not in later
+    assert "kept" in behind and "lost" not in behind

@@ -162,6 +162,30 @@ def test_the_data_as_flag_protocols_are_proved(kind: type[Protocol]) -> None:
     assert verdict_of(kind).answer is Answer.PROVED
 
 
+class Keeping(Protocol):
+    """Each rank keeps the flag that it has read, and compares it a round later."""
+
+    def memory(self) -> None:
+        self.flag = Region(index=(RANK, 2), block=32)
+
+    @role
+    async def worker(self, core: Core) -> None:
+        before = None
+        for round in core.rounds():
+            for peer in core.destinations():
+                await core.put(self.flag[peer][core.rank, round % 2], round + 1)
+                mine = self.flag[core.rank][peer, round % 2]
+                seen = await core.wait_until(mine, lambda found, r=round: found >= r + 1)
+                core.check(before is None or seen > before, "the flag falls")
+                before = seen
+        await core.quiet()
+
+
+def test_a_round_that_a_role_keeps_is_followed() -> None:
+    """What was read and kept is part of the local state, by its difference from the role's own."""
+    assert verdict_of(Keeping).answer is Answer.PROVED
+
+
 def test_what_cannot_be_followed_is_not_decided() -> None:
     """Atomics on memory change rounds in ways that are not followed: no proof is claimed."""
     for scheme in ("at_least", "put_wait"):

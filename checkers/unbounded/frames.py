@@ -57,6 +57,7 @@ class RoundIdentity(Identity):
     def _round(self, walk: Walk, each: Any) -> None:
         if each.origin is not None:
             self.kept.add(each.origin)
+            each.origin = None  # from now on it is the role's own
         walk.tokens.append(type(each).__name__)
         self._places.append(len(walk.tokens))
         walk.tokens += (each.value, each.least)
@@ -80,7 +81,6 @@ class RoundIdentity(Identity):
     def _tokens(self, coroutine: CoroutineType[Any, Any, Any]) -> list[Any]:
         self._places.clear()
         self._counting.clear()
-        self.kept.clear()
         tokens = super()._tokens(coroutine)
         over = not self._counting and self.before is not None
         self.base = max(self._counting) if self._counting else self.before

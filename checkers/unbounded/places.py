@@ -256,6 +256,8 @@ class Stepper:
         for test, one, other, result in edge.tests:
             for left in self._places(one, own, node, sources):
                 for right in self._places(other, own, node, sources):
+                    if test != "old" and "unknown" in (left, right):
+                        raise NotCovered("the invariant does not cover a test of a round long past")
                     yield test, left, right, result, process
         for origin in edge.kept:
             for place, value in sources.get(origin, ()):
@@ -292,7 +294,7 @@ class Stepper:
         if origin is None:
             return [(own, value + node.shift - (node.round or 0))]
         known = sources.get(origin)
-        return [(place, value + node.shift - was) for place, was in known] if known else ["old"]
+        return [(place, value + node.shift - was) for place, was in known] if known else ["unknown"]
 
     # What becomes of each round
 

@@ -93,7 +93,7 @@ def run(request: Request, output: Output, also: Sequence[str] = ()) -> int:
     threads = request.threads or available_cores()
     budget = Budget(request.budget_states, request.budget_seconds, memory, threads)
     with redirect_stdout(sys.stderr):
-        asked = resolve(request, find(request.protocol, also))
+        asked = resolve(request, find(request.protocol, also), unbounded=True)
         answered = ask(asked, engines, budget, timings=output.timings)
     console = console_on(sys.stderr if output.to_standard_output else sys.stdout)
     report(console, answered, request, asked, output)
