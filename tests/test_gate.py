@@ -17,6 +17,7 @@ from syncproof.gate import worker
 from syncproof.gate.baseline import worse
 from syncproof.gate.cache import Cache
 from syncproof.gate.file import read_gate
+from syncproof.gate.hashes import sha256_of
 from syncproof.gate.obligations import tasks_of
 from syncproof.gate.run import Gate
 from syncproof.gate.worker import Job
@@ -224,6 +225,27 @@ def test_only_what_changed_is_asked_again(
     assert asked_anew(gate, kept) == asked
 
 
+def test_edit_while_the_answer_is_sought_is_not_missed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An answer rests on what was read, not on what the file holds when the answer is there."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(DOORBELL, tmp_path)
+    gate, kept = tmp_path / "g.yaml", tmp_path / "kept"
+    gate.write_text("obligations: [{protocol: doorbell.py}]")
+    asking = worker.ask
+
+    def edited(*given: Any) -> Any:
+        with Path("doorbell.py").open("a") as file:
+            file.write("# edited\n")
+        return asking(*given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(worker, "ask", edited)
+        assert asked_anew(gate, kept) == 1
+    assert (asked_anew(gate, kept), asked_anew(gate, kept)) == (1, 0)
+
+
 def test_engine_and_damage_and_budget_count_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -364,7 +386,7 @@ def test_baseline_and_kernels_from_the_command_line(
     monkeypatch.chdir(tmp_path)
     shutil.copy(DOORBELL, tmp_path)
     Path("k.cu").write_text("a")
-    digest = caching.sha256_of(Path("k.cu"))
+    digest = sha256_of(Path("k.cu"))
     gate = Path("g.yaml")
     gate.write_text(
         f"obligations: [{{protocol: doorbell.py, kernels: [{{file: k.cu, sha256: '{digest}'}}]}}]"

@@ -100,7 +100,7 @@ class Gate:
             answered = dict(future.result())
         else:
             answered = {"broken": f"{type(error).__name__}: {error}"}
-        sources: list[str] = answered.pop("sources", [])
+        sources: dict[str, str] = answered.pop("sources", {})
         seconds: float = answered.pop("seconds", 0.0)
         if not self._take(asked, answered, seconds, cached=False):
             raise AssertionError(f"no answer: {sorted(answered)}")
