@@ -100,6 +100,11 @@ def first_gap(record: Record) -> tuple[int, int, int, int]:
 
     `SOUND` if there is none: every run is the record's, up to steps that commute.
     """
+    return clocks_of(record)[0]
+
+
+def clocks_of(record: Record) -> tuple[tuple[int, int, int, int], Known]:
+    """The first pair that nothing orders, and what each process knows there or at the end."""
     code = numpy.array(record.instructions, dtype=numpy.int32)
     check: Any = _compiled() if len(code) > LONG else check_all
     room = 2 * record.processes + 16
@@ -109,7 +114,7 @@ def first_gap(record: Record) -> tuple[int, int, int, int]:
             code, *state, record.in_flight, record.same_address_order
         )
         if kind != NO_ROOM:
-            return int(kind), int(process), int(place), int(other)
+            return (int(kind), int(process), int(place), int(other)), state[0]
         room *= 2
 
 
@@ -301,7 +306,9 @@ def issue(landing: int, process: int, known: Known, landings: Landings, rows: Ro
         row = rows.free[rows.free[0]]
         rows.free[0] -= 1
         known.row[process], rows.owner[row] = row, process
-        rows.steps[row], rows.landed[row] = known.steps[process], known.landed[process]
+        for other in range(len(known.own)):
+            rows.steps[row, other] = known.steps[process, other]
+            rows.landed[row, other] = known.landed[process, other]
     rows.references[row] += landings.uses[landing]
     landings.row[landing] = row
     return True
@@ -389,12 +396,19 @@ def learn(process: int, landing: int, known: Known, landings: Landings, rows: Ro
     source, row = landings.source[landing], landings.row[landing]
     if source == process:
         return
-    known.steps[process] = numpy.maximum(known.steps[process], rows.steps[row])
-    known.landed[process] = numpy.maximum(known.landed[process], rows.landed[row])
+    raise_to(known.steps, process, rows.steps, row)
+    raise_to(known.landed, process, rows.landed, row)
     step, covers = landings.step[landing] + 1, landings.covers[landing]
     known.steps[process, source] = max(known.steps[process, source], step)
     known.landed[process, source] = max(known.landed[process, source], covers)
     known.row[process] = -1
+
+
+def raise_to(clocks: Numbers, process: int, others: Numbers, row: int) -> None:
+    """Join a row of clocks with another."""
+    for i in range(clocks.shape[1]):
+        if others[row, i] > clocks[process, i]:
+            clocks[process, i] = others[row, i]
 
 
 def note_read(
@@ -429,9 +443,9 @@ def add_witness(landing: int, process: int, step: int, landings: Landings) -> No
 def meet(members: Numbers, known: Known, rows: Rows) -> None:
     """A sync: afterwards each member knows what all knew, and that all have taken this step."""
     first = members[0]
-    for member in members[1:]:
-        known.steps[first] = numpy.maximum(known.steps[first], known.steps[member])
-        known.landed[first] = numpy.maximum(known.landed[first], known.landed[member])
+    for member in members:
+        raise_to(known.steps, first, known.steps, member)
+        raise_to(known.landed, first, known.landed, member)
     for member in members:
         known.own[member] += 1
         known.steps[first, member] = known.own[member]
@@ -439,9 +453,8 @@ def meet(members: Numbers, known: Known, rows: Rows) -> None:
         known.landed[first, member] = complete
     for member in members:
         known.row[member] = -1
-        if member != first:
-            known.steps[member] = known.steps[first]
-            known.landed[member] = known.landed[first]
+        raise_to(known.steps, member, known.steps, first)
+        raise_to(known.landed, member, known.landed, first)
 
 
 def unproved(process: int, known: Known, landings: Landings) -> int:
@@ -474,6 +487,7 @@ HELPERS = (
     check_load,
     check_wait,
     learn,
+    raise_to,
     note_read,
     add_witness,
     meet,

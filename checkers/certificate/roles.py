@@ -48,6 +48,7 @@ class LiveRoles:
         self.operations: list[Operation | None] = [None] * len(self.names)
         self.reached: set[str] = set()
         self._coroutines: list[CoroutineType[Any, Any, Any]] = [r.start() for r in parts.roles]
+        self._said = [role.said for role in parts.roles]
         self._due: set[tuple[Any, ...]] = set()
         self._taken: set[tuple[Any, ...]] = set()
         self._fed: list[list[tuple[Any, Operation]] | None] = [
@@ -59,7 +60,7 @@ class LiveRoles:
 
     def resume(self, process: int, value: Any) -> list[Statement]:
         """Feed a process what it read; gives the statements on ghosts, the others are judged."""
-        said = self.parts.roles[process].said
+        said = self._said[process]
         said.clear()
         operation: Operation | None
         try:
