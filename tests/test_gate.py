@@ -5,6 +5,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
+import subprocess
+import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -213,7 +217,7 @@ def test_only_what_changed_is_asked_again(
     """The protocol, what it imports, its fabric and routing count; nothing else does."""
     monkeypatch.chdir(tmp_path)
     for name in ("own", "sizes", "doorbell"):
-        monkeypatch.delitem(__import__("sys").modules, name, raising=False)
+        monkeypatch.delitem(sys.modules, name, raising=False)
     shutil.copy(DOORBELL, tmp_path)
     for name, content in SPLIT.items():
         (tmp_path / name).write_text(content)
@@ -341,6 +345,32 @@ def test_violation_elsewhere_is_another_violation() -> None:
 def test_exit_code(results: tuple[Result, ...], code: int) -> None:
     """4 before 2 before 1 before 3 before 0."""
     assert GateReport("g", results).code == code
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_interrupt_says_what_was_covered_and_leaves_nothing_running(
+    number: int, code: int, tmp_path: Path
+) -> None:
+    """The obligation that was done keeps its verdict, the other one is not decided."""
+    shutil.copy(DOORBELL, tmp_path)
+    (tmp_path / "marks.py").write_text(
+        f"import os\n{HEADER}open('pid', 'w').write(str(os.getpid()))\nwhile True:\n    pass\n"
+    )
+    gate = "obligations: [{protocol: doorbell.py, rounds: 1}, {protocol: marks.py}]"
+    (tmp_path / "g.yaml").write_text(gate)
+    command = [sys.executable, "-m", "syncproof", "gate", "g.yaml", "--no-cache", "--workers", "1"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as running:
+        pid = tmp_path / "pid"
+        while running.poll() is None and not (pid.exists() and pid.read_text()):
+            time.sleep(0.05)
+        running.send_signal(number)
+        said, _ = running.communicate()
+    assert running.returncode == code
+    assert "gate: undecided obligations=2 expected=1" in said and "interrupted" in said
+    with pytest.raises(ProcessLookupError):
+        for _ in range(200):
+            os.kill(int(pid.read_text()), 0)
+            time.sleep(0.05)
 
 
 # Baseline and kernels

@@ -150,9 +150,11 @@ class Isolated:
                 found: dict[str, Any] = json.loads(receiver.recv_bytes())
                 return found
             except (EOFError, ConnectionError):
-                process.join()
+                process.join(GRACE)
                 return {"broken": f"{_ending(process.exitcode)}\n{_tail(log)}".strip()}
             finally:
+                process.join(GRACE)
+                process.kill()
                 process.join()
                 self._running.discard(process)
 
