@@ -272,10 +272,8 @@ class Core:
             value = found.value if isinstance(found, Opaque) else found
             field = name or getattr(value, "field", "payload")
             due = expected.field(field)
-            if type(value) is type(due) is Part:
-                same = value == due
-            else:
-                same = typed(value) == typed(due)
+            are_parts = type(value) is type(due) is Part
+            same = value == due if are_parts else typed(value) == typed(due)
             if not same:
                 wrong[field] = value
         if not wrong:
