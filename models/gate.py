@@ -204,11 +204,12 @@ def _place(line: Line) -> str:
 def failing_lines(trace: Trace) -> tuple[Line, ...]:
     """The source lines at which a violation shows: the waits of a hang, else the last step.
 
-    A landing has no line of its own: the put's stands for it.
+    Of a hang's waits those that look at memory come first: who waits for a barrier waits for
+    them. A landing has no line of its own: the put's stands for it.
     """
-    waits = tuple(each.line for each in trace.waiting if each.line is not None)
+    waits = sorted(trace.waiting, key=lambda each: not each.sees)
     if waits:
-        return waits
+        return tuple(each.line for each in waits if each.line is not None)
     for step in reversed(trace.steps):
         issue = trace.steps[step.put] if step.put >= 0 else step
         line = step.line or issue.line

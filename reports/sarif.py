@@ -122,8 +122,7 @@ def _remark(remark: Remark, report: GateReport, root: Path) -> dict[str, Any]:
 
 
 def _location(file: str, line: int, root: Path) -> dict[str, Any]:
-    path = Path(file)
-    resolved = path.resolve()
+    resolved = (root / file).resolve()
     if resolved.is_relative_to(root.resolve()):
         relative = resolved.relative_to(root.resolve()).as_posix()
         artifact = {"uri": quote(relative), "uriBaseId": ROOT}

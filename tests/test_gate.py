@@ -5,6 +5,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
+import subprocess
+import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -17,6 +21,7 @@ from syncproof.gate import worker
 from syncproof.gate.baseline import worse
 from syncproof.gate.cache import Cache
 from syncproof.gate.file import read_gate
+from syncproof.gate.hashes import sha256_of
 from syncproof.gate.obligations import tasks_of
 from syncproof.gate.run import Gate
 from syncproof.gate.worker import Job
@@ -212,7 +217,7 @@ def test_only_what_changed_is_asked_again(
     """The protocol, what it imports, its fabric and routing count; nothing else does."""
     monkeypatch.chdir(tmp_path)
     for name in ("own", "sizes", "doorbell"):
-        monkeypatch.delitem(__import__("sys").modules, name, raising=False)
+        monkeypatch.delitem(sys.modules, name, raising=False)
     shutil.copy(DOORBELL, tmp_path)
     for name, content in SPLIT.items():
         (tmp_path / name).write_text(content)
@@ -222,6 +227,27 @@ def test_only_what_changed_is_asked_again(
     assert asked_anew(gate, None) == 1
     (tmp_path / file).write_text(text)
     assert asked_anew(gate, kept) == asked
+
+
+def test_edit_while_the_answer_is_sought_is_not_missed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An answer rests on what was read, not on what the file holds when the answer is there."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(DOORBELL, tmp_path)
+    gate, kept = tmp_path / "g.yaml", tmp_path / "kept"
+    gate.write_text("obligations: [{protocol: doorbell.py}]")
+    asking = worker.ask
+
+    def edited(*given: Any) -> Any:
+        with Path("doorbell.py").open("a") as file:
+            file.write("# edited\n")
+        return asking(*given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(worker, "ask", edited)
+        assert asked_anew(gate, kept) == 1
+    assert (asked_anew(gate, kept), asked_anew(gate, kept)) == (1, 0)
 
 
 def test_engine_and_damage_and_budget_count_too(
@@ -321,6 +347,32 @@ def test_exit_code(results: tuple[Result, ...], code: int) -> None:
     assert GateReport("g", results).code == code
 
 
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_interrupt_says_what_was_covered_and_leaves_nothing_running(
+    number: int, code: int, tmp_path: Path
+) -> None:
+    """The obligation that was done keeps its verdict, the other one is not decided."""
+    shutil.copy(DOORBELL, tmp_path)
+    (tmp_path / "marks.py").write_text(
+        f"import os\n{HEADER}open('pid', 'w').write(str(os.getpid()))\nwhile True:\n    pass\n"
+    )
+    gate = "obligations: [{protocol: doorbell.py, rounds: 1}, {protocol: marks.py}]"
+    (tmp_path / "g.yaml").write_text(gate)
+    command = [sys.executable, "-m", "syncproof", "gate", "g.yaml", "--no-cache", "--workers", "1"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as running:
+        pid = tmp_path / "pid"
+        while running.poll() is None and not (pid.exists() and pid.read_text()):
+            time.sleep(0.05)
+        running.send_signal(number)
+        said, _ = running.communicate()
+    assert running.returncode == code
+    assert "gate: undecided obligations=2 expected=1" in said and "interrupted" in said
+    with pytest.raises(ProcessLookupError):
+        for _ in range(200):
+            os.kill(int(pid.read_text()), 0)
+            time.sleep(0.05)
+
+
 # Baseline and kernels
 
 
@@ -364,7 +416,7 @@ def test_baseline_and_kernels_from_the_command_line(
     monkeypatch.chdir(tmp_path)
     shutil.copy(DOORBELL, tmp_path)
     Path("k.cu").write_text("a")
-    digest = caching.sha256_of(Path("k.cu"))
+    digest = sha256_of(Path("k.cu"))
     gate = Path("g.yaml")
     gate.write_text(
         f"obligations: [{{protocol: doorbell.py, kernels: [{{file: k.cu, sha256: '{digest}'}}]}}]"

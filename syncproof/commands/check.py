@@ -14,7 +14,7 @@ from rich.text import Text
 
 from syncproof.budget import available_cores, default_memory, memory_ceiling, parse_size
 from syncproof.checkers.explicit.check import Interrupted
-from syncproof.checkers.explicit.search import Budget
+from syncproof.checkers.explicit.search import Budget, resident_bytes
 from syncproof.commands.drawings import Drawings
 from syncproof.engines import Engine, combined, engines_for, unbounded_engines_for, unfinished
 from syncproof.models.errors import UserError
@@ -149,7 +149,7 @@ def _ask_one(asked: Asked, engine: Engine, budget: Budget) -> Verdict:
     if budget.memory and least > budget.memory:
         reason = f"its memory alone takes {least / 2**30:.1f} GiB: raise --memory, or ask for less"
         return unfinished(asked.question, engine.name, (0, 0), reason)
-    with Progress(sys.stderr) as progress:
+    with Progress(sys.stderr, most_states=budget.states, memory=resident_bytes) as progress:
         try:
             with memory_ceiling(budget.memory), blaming(asked.subject, innermost=True):
                 return engine.check(asked.instance, asked.question, budget, progress.report)

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from syncproof.gate.baseline import read_baseline, worse
-from syncproof.gate.cache import Cache, sha256_of
+from syncproof.gate.cache import Cache
 from syncproof.gate.file import read_gate, shipped_gate
+from syncproof.gate.hashes import sha256_of
 from syncproof.gate.obligations import Task, tasks_of
 from syncproof.gate.run import Gate, Stopped
 from syncproof.gate.worker import Isolated

@@ -13,7 +13,6 @@ import importlib
 import json
 import sys
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import asdict
 from functools import lru_cache
 from importlib import metadata
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import syncproof
+from syncproof.gate.hashes import sha256_of
 from syncproof.models.errors import UserError
 from syncproof.models.profiles import load_profile
 from syncproof.reports.files import to_json, write_text
@@ -54,19 +54,20 @@ class Cache:
             return None
         return answer if same and isinstance(answer, dict) else None
 
-    def keep(self, key: str, answer: Mapping[str, Any], sources: Iterable[str]) -> None:
-        """Keep an answer with the content of the sources that it rests on.
+    def keep(self, key: str, answer: Mapping[str, Any], sources: Mapping[str, str]) -> None:
+        """Keep an answer with the sources that it rests on and the hash of each.
 
         A folder that cannot be written to is noted in ``problem`` and not tried again.
         """
         if self.folder is None or not key or self.problem:
             return
-        digests = {name: self.digest(name) for name in sources}
-        if not digests or not all(digests.values()):
+        if not sources or not all(sources.values()):
             return
         try:
             self._file(key).parent.mkdir(parents=True, exist_ok=True)
-            write_text(str(self._file(key)), to_json({"sources": digests, "answer": dict(answer)}))
+            write_text(
+                str(self._file(key)), to_json({"sources": dict(sources), "answer": dict(answer)})
+            )
         except OSError as error:
             self.problem = f"{self.folder}: nothing is kept: {error.strerror}"
         except UserError as error:
@@ -106,13 +107,6 @@ class Cache:
     def _file(self, key: str) -> Path:
         assert self.folder is not None
         return self.folder / key[:2] / f"{key}.json"
-
-
-def sha256_of(path: Path) -> str:
-    """The SHA-256 of a file's content in hexadecimal; empty if it cannot be read."""
-    with suppress(OSError):
-        return hashlib.sha256(path.read_bytes()).hexdigest()
-    return ""
 
 
 @lru_cache

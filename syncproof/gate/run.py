@@ -19,6 +19,12 @@ from syncproof.models.verdict import Answer, Verdict, from_data
 
 EVERY = "all"
 Answered = dict[str, Any]
+WITHOUT_VERDICT = {
+    "refused": Standing.REFUSED,
+    "broken": Standing.BROKEN,
+    "late": Standing.UNDECIDED,
+}
+"""How an answer that holds no verdict stands."""
 
 
 class Watch(Protocol):
@@ -100,40 +106,30 @@ class Gate:
             answered = dict(future.result())
         else:
             answered = {"broken": f"{type(error).__name__}: {error}"}
-        sources: list[str] = answered.pop("sources", [])
+        sources: dict[str, str] = answered.pop("sources", {})
         seconds: float = answered.pop("seconds", 0.0)
-        if not self._take(asked, answered, seconds, cached=False):
-            raise AssertionError(f"no answer: {sorted(answered)}")
+        self._take(asked, answered, seconds, cached=False)
         if _is_lasting(answered):
             self.cache.keep(asked.key, answered, sources)
 
     def _take(self, asked: _Asked, answered: Answered, seconds: float, *, cached: bool) -> bool:
         """Turn an answer into results or further tasks; False if it cannot be understood."""
         try:
-            if "verdict" in answered:
-                verdict: Verdict = from_data(Verdict, answered["verdict"], "answer")
-                standing, message = judge(asked.task.obligation, verdict)
-                result = Result(asked.task.obligation, standing, message, verdict, seconds, cached)
-                self._done(asked, result)
-                return True
-            if "mutants" in answered:
-                mutants = [mutant_from(each) for each in answered["mutants"]]
-                self._ask_mutants(asked, mutants)
-                return True
+            told = _understood(answered)
         except (UserError, LookupError, TypeError, ValueError):
             if not cached:
                 raise
             return False
-        for word, standing in (
-            ("refused", Standing.REFUSED),
-            ("broken", Standing.BROKEN),
-            ("late", Standing.UNDECIDED),
-        ):
-            if word in answered:
-                text = str(answered[word])
-                self._done(asked, Result(asked.task.obligation, standing, text, None, seconds))
-                return True
-        return False
+        obligation = asked.task.obligation
+        if isinstance(told, Verdict):
+            standing, message = judge(obligation, told)
+            self._done(asked, Result(obligation, standing, message, told, seconds, cached))
+        elif isinstance(told, list):
+            self._ask_mutants(asked, told)
+        else:
+            standing, message = told
+            self._done(asked, Result(obligation, standing, message, None, seconds))
+        return True
 
     def _ask_mutants(self, asked: _Asked, mutants: Sequence[Mutant]) -> None:
         task = asked.task
@@ -158,6 +154,19 @@ class Gate:
     def _done(self, asked: _Asked, result: Result) -> None:
         asked.slot[asked.place] = result
         self.watch.done(result)
+
+
+def _understood(answered: Answered) -> Verdict | list[Mutant] | tuple[Standing, str]:
+    """What an answer says: a verdict, mutants, or why there is neither."""
+    if "verdict" in answered:
+        verdict: Verdict = from_data(Verdict, answered["verdict"], "answer")
+        return verdict
+    if "mutants" in answered:
+        return [mutant_from(each) for each in answered["mutants"]]
+    for word, standing in WITHOUT_VERDICT.items():
+        if word in answered:
+            return standing, str(answered[word])
+    raise ValueError(f"no answer: {sorted(answered)}")
 
 
 def _is_lasting(answered: Answered) -> bool:

@@ -11,7 +11,6 @@ import sysconfig
 import tempfile
 import time
 import traceback
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from multiprocessing.connection import Connection
@@ -25,11 +24,12 @@ from syncproof.checkers.explicit.mutating import find_mutants
 from syncproof.checkers.explicit.search import Budget
 from syncproof.commands.check import ask
 from syncproof.engines import engines_for
+from syncproof.gate.hashes import sha256_of
 from syncproof.models.errors import UserError
 from syncproof.models.mutants import Mutant
 from syncproof.models.operations import Kind
 from syncproof.models.verdict import to_data
-from syncproof.registry import find
+from syncproof.registry import Subject, find
 from syncproof.request import Asked, Request, resolve
 
 GRACE = 10.0
@@ -55,37 +55,38 @@ class Job:
 def answer(job: Job) -> dict[str, Any]:
     """The answer as plain data: a verdict, mutants, or why there is neither.
 
-    With it come its sources and the seconds of processor time that it took.
+    With it come the sources that it rests on, each with the hash of what was read, and the
+    seconds of processor time that it took.
     """
     os.chdir(job.folder)
     started = time.process_time()
+    sources: dict[str, str] = {}
     try:
-        if job.list_mutants:
-            found: dict[str, Any] = {"mutants": [mutant_data(m) for m in _mutants(job.request)]}
-        else:
-            found = {"verdict": _verdict(job)}
+        subject = find(job.request.protocol)
+        _note(sources)
+        found = _mutants(job, subject) if job.list_mutants else _verdict(job, subject)
+        _note(sources)
     except UserError as error:
         return {"refused": str(error)}
     except Exception:
         return {"broken": traceback.format_exc()}
-    seconds = time.process_time() - started
-    return {**found, "sources": sorted(_sources()), "seconds": seconds}
+    return {**found, "sources": sources, "seconds": time.process_time() - started}
 
 
-def _mutants(request: Request) -> list[Mutant]:
-    asked = resolve(replace(request, mutant=""), find(request.protocol))
-    return find_mutants(asked.instance)
+def _mutants(job: Job, subject: Subject) -> dict[str, Any]:
+    asked = resolve(replace(job.request, mutant=""), subject)
+    return {"mutants": [mutant_data(each) for each in find_mutants(asked.instance)]}
 
 
-def _verdict(job: Job) -> dict[str, Any]:
+def _verdict(job: Job, subject: Subject) -> dict[str, Any]:
     request = job.request
-    asked = resolve(replace(request, mutant="") if job.mutant else request, find(request.protocol))
+    asked = resolve(replace(request, mutant="") if job.mutant else request, subject)
     if job.mutant is not None:
         question = replace(asked.question, mutant=job.mutant.name)
         asked = Asked(asked.subject, job.mutant.applied(asked.instance), question)
     memory = parse_size(request.memory) if request.memory else default_memory() // job.workers
     budget = Budget(request.budget_states, request.budget_seconds, memory)
-    return dict(to_data(ask(asked, engines_for(request.engine), budget).verdict))
+    return {"verdict": to_data(ask(asked, engines_for(request.engine), budget).verdict)}
 
 
 def mutant_data(mutant: Mutant) -> dict[str, Any]:
@@ -100,9 +101,10 @@ def mutant_from(data: dict[str, Any]) -> Mutant:
     return Mutant(**{**data, "kind": kind, "setting": setting})
 
 
-def _sources() -> Iterator[str]:
-    """The source files of protocols that are loaded: all but Python's, ours and packages'.
+def _note(sources: dict[str, str]) -> None:
+    """Add the sources of protocols that are loaded: all but Python's, ours and packages'.
 
+    They are hashed as soon as they are read, so that an edit during a search is not missed.
     Packages count by their version, our engines by their hash.
     """
     places = {Path(sysconfig.get_path(each)).resolve() for each in ("stdlib", "purelib", "platlib")}
@@ -111,10 +113,9 @@ def _sources() -> Iterator[str]:
         if not file or not str(file).endswith(".py") or name in ("__main__", "__mp_main__"):
             continue
         path = Path(file).resolve()
-        is_ours = name.partition(".")[0] == "syncproof"
-        is_installed = any(place in path.parents for place in places)
-        if name.startswith("syncproof.protocols") or not (is_ours or is_installed):
-            yield str(path)
+        is_apart = name.partition(".")[0] == "syncproof" or any(p in path.parents for p in places)
+        if str(path) not in sources and (name.startswith("syncproof.protocols") or not is_apart):
+            sources[str(path)] = sha256_of(path)
 
 
 # In a process of its own
@@ -149,9 +150,11 @@ class Isolated:
                 found: dict[str, Any] = json.loads(receiver.recv_bytes())
                 return found
             except (EOFError, ConnectionError):
-                process.join()
+                process.join(GRACE)
                 return {"broken": f"{_ending(process.exitcode)}\n{_tail(log)}".strip()}
             finally:
+                process.join(GRACE)
+                process.kill()
                 process.join()
                 self._running.discard(process)
 
