@@ -27,23 +27,15 @@ def test_sound_protocol_passes_on_every_fabric(run: Run) -> None:
 
 
 def fails(run: Run) -> bool:
-    return run.result.outcome == "wrong" and "happens-before" in run.result.properties
+    return run.result.outcome != "complete"
 
 
-@pytest.mark.long
 def test_failing_run_shrinks_to_a_short_schedule() -> None:
-    """Without the quiet a run is found in which the flag overtakes the payload, and it is short."""
-    made = runs(
-        FlagAfterData,
-        ranks=2,
-        rounds=1,
-        routing="balanced",
-        settings={"quiet": False},
-        conform=False,
-    )
-    found = find(made, fails, settings=settings(max_examples=60, database=None, **RELAXED))
+    """With one window a failing run is found, it is short, and `check` says what is wrong."""
+    made = runs(SentinelPolling, ranks=2, settings={"windows": 1}, conform=False)
+    found = find(made, fails, settings=settings(max_examples=100, database=None, **RELAXED))
     assert len(found.schedule.turns) <= 6
-    with pytest.raises(AssertionError, match="happens-before"):
+    with pytest.raises(AssertionError, match=r"after \d+ steps"):
         found.check()
     assert "Schedule(turns=" in repr(found) and len(repr(found)) < 300
 
