@@ -1,0 +1,64 @@
+"""Ghost state as cells with negative numbers: what a step does to it, on every value."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+from syncproof.checkers.smt.contents import Contents, Numbers
+from syncproof.models.operations import GhostCheck, GhostUpdate, Statement
+from syncproof.models.system import System
+from syncproof.models.transitions import Interned
+
+Key = tuple[str, Hashable]
+
+
+class GhostCells:
+    """A cell for each ghost and key that a step names; values are numbered apart from memory's."""
+
+    def __init__(self, system: System) -> None:
+        self._system = system
+        self._values = Interned(None)
+        self._cells: dict[Key, int] = {}
+        self._keys: list[Key] = []
+        self.contents = Contents(self.initial)
+
+    def cell(self, key: Key) -> int:
+        """The number, below 0, of a ghost under a key."""
+        if key not in self._cells:
+            self._keys.append(key)
+            self._cells[key] = -len(self._keys)
+        return self._cells[key]
+
+    def initial(self, cell: int) -> int:
+        """The number of what it holds at first."""
+        name, _ = self._keys[-cell - 1]
+        return self._values.number(self._system.ghosts.initial.get(name, 0))
+
+    def touched(self, statements: Sequence[Statement]) -> tuple[int, ...]:
+        """The ghosts that a step looks at or changes."""
+        keys = [(s.ghost, s.key) for s in statements if isinstance(s, GhostUpdate | GhostCheck)]
+        return tuple(dict.fromkeys(map(self.cell, keys)))
+
+    def updated(self, statements: Sequence[Statement]) -> tuple[int, ...]:
+        """The ghosts that a step changes."""
+        keys = [(s.ghost, s.key) for s in statements if isinstance(s, GhostUpdate)]
+        return tuple(dict.fromkeys(map(self.cell, keys)))
+
+    def after(self, statements: Sequence[Statement], cell: int, old: int) -> tuple[int, bool]:
+        """What a ghost holds after a step that met ``old``, and whether every check of it held."""
+        value, holds = self._values.known[old], True
+        for each in statements:
+            if isinstance(each, GhostUpdate) and self.cell((each.ghost, each.key)) == cell:
+                value = each.function(value, *each.arguments)
+            elif isinstance(each, GhostCheck) and self.cell((each.ghost, each.key)) == cell:
+                holds = holds and bool(each.predicate(value, *each.arguments))
+        return self._values.number(value), holds
+
+    def note(self, name: Hashable, statements: Sequence[Statement]) -> None:
+        """Tell which values a step may leave behind."""
+        for cell in self.updated(statements):
+
+            def change(old: Numbers, cell: int = cell) -> Numbers:
+                return (self.after(statements, cell, old[0])[0],)
+
+            self.contents.change((name, cell), (cell,), change)
