@@ -13,29 +13,29 @@ RELAXED = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 
 
 @given(runs(SentinelPolling, ranks=2, rounds=2))
-@settings(max_examples=15, **RELAXED)
+@settings(max_examples=8, **RELAXED)
 def test_sound_protocol_passes(run: Run) -> None:
     """Whatever the schedule, the payload and the routing, Sentinel Polling completes."""
     run.check()
 
 
 @given(runs(FlagAfterData, ranks=2, fabric=fabrics(), settings={"quiet": True}))
-@settings(max_examples=15, **RELAXED)
+@settings(max_examples=8, **RELAXED)
 def test_sound_protocol_passes_on_every_fabric(run: Run) -> None:
     """Payload, quiet, flag is right however blocks are torn."""
     run.check()
 
 
 def fails(run: Run) -> bool:
-    return run.result.outcome == "wrong" and "happens-before" in run.result.properties
+    return run.result.outcome != "complete"
 
 
 def test_failing_run_shrinks_to_a_short_schedule() -> None:
-    """Without the quiet a run is found in which the flag overtakes the payload, and it is short."""
-    made = runs(FlagAfterData, ranks=2, rounds=1, settings={"quiet": False})
-    found = find(made, fails, settings=settings(max_examples=500, database=None, **RELAXED))
+    """With one window a failing run is found, it is short, and `check` says what is wrong."""
+    made = runs(SentinelPolling, ranks=2, settings={"windows": 1}, conform=False)
+    found = find(made, fails, settings=settings(max_examples=100, database=None, **RELAXED))
     assert len(found.schedule.turns) <= 6
-    with pytest.raises(AssertionError, match="happens-before"):
+    with pytest.raises(AssertionError, match=r"after \d+ steps"):
         found.check()
     assert "Schedule(turns=" in repr(found) and len(repr(found)) < 300
 
