@@ -301,6 +301,19 @@ def scheduler(**asked: Any) -> int:
 
 
 @cli.command()
+@click.option("--format", default="", metavar="bf16|fp16|fp8-e5m2|fp8-e4m3|int8", help="Encoding.")
+@click.option("--sentinel", default="", metavar="0x7fc1", help="The bits of one element.")
+@click.option("--checksum", default="", metavar="sum|xor|crc32|fletcher", help="Of the leads.")
+@click.option("--markers", default=2, show_default=True, help="Blocks in a batch.")
+@click.option("--json", default="", metavar="FILE", help="The answers with bytes; - is stdout.")
+def bits(**asked: Any) -> int:
+    """Say which sentinels a payload can equal, and which bytes fool a checksum."""
+    from syncproof.commands.bits import Asked, run
+
+    return run(Asked(**asked))
+
+
+@cli.command()
 def doctor() -> int:
     """List the programs and packages that are here."""
     from syncproof.commands.doctor import run
