@@ -185,16 +185,21 @@ def list_protocols(is_long: bool) -> int:
 @click.argument("protocol", metavar="NAME|FILE.py[:CLASS]|TRACE.json")
 @_INSTANCE
 @click.option("-v", "--verbose", is_flag=True, help="All steps of a trace, and all changes.")
-def show(verbose: bool, **asked: Any) -> int:
+@click.option("--why", "is_why", is_flag=True, help="For each consume, what carries its block.")
+def show(verbose: bool, is_why: bool, **asked: Any) -> int:
     """Show what a protocol is made of, or a recorded trace.
 
     Settings, assumptions, roles, memory and mutants of a protocol. A trace or verdict file is shown
     without importing the protocol that it is of.
     """
-    from syncproof.commands.show import run
+    from syncproof.commands import show as showing
     from syncproof.request import Request
 
-    return run(Request(**asked), verbose)
+    if is_why:
+        from syncproof.commands import why
+
+        return why.run(Request(**asked))
+    return showing.run(Request(**asked), verbose)
 
 
 @cli.command()
