@@ -31,7 +31,7 @@ def test_chain_goes_through_quiet_and_flag() -> None:
 
 
 def test_token_flag_fusion_needs_the_reset_to_land_before_the_window_is_reused() -> None:
-    """Each round rests on its flag, round 2 also on the reset of round 0 and the quiet behind it."""
+    """Each round rests on its flag, round 2 also on the quiet behind the reset of round 0."""
     explained = explain(Row("", "tff").instance())
     assert len(explained) == 6
     assert all(any("wait_until" in event for event in each.chain) for each in explained)
