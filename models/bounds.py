@@ -105,13 +105,36 @@ class Bounds:
             return self._balanced(source, expert)
         return self.routing[round % len(self.routing)][source][expert]
 
+    def sent(
+        self,
+        source: int,
+        destination: int,
+        round: int,
+        choose: Callable[[Hashable, Sequence[int]], int],
+        dense: bool = False,
+    ) -> int:
+        """How many tokens ``source`` sends in ``round`` to all experts of ``destination``.
+
+        ``dense`` as in `routed`.
+        """
+        if self.routing == "balanced" and source != destination and not self.experts:
+            # One expert for each rank, and this one is not the source's own
+            return self._share if self.topk else self.tokens
+        experts = self.experts_of(destination)
+        return sum(self.routed(source, expert, round, choose, dense) for expert in experts)
+
+    @property
+    def _share(self) -> int:
+        """How many of its tokens a balanced source sends to each expert but its own."""
+        return min(self.tokens, -(-self.tokens * self._selected // self.experts_in_all))
+
     @property
     def _selected(self) -> int:
         """To how many experts a token goes."""
         return self.topk or self.experts_in_all
 
     def _balanced(self, source: int, expert: int) -> int:
-        share = min(self.tokens, -(-self.tokens * self._selected // self.experts_in_all))
+        share = self._share
         if (expert - source) % self.experts_in_all:
             return share
         rest = self.tokens * self._selected - share * (self.experts_in_all - 1)

@@ -22,11 +22,11 @@ from syncproof.models.operations import (
 from syncproof.models.values import (
     Block,
     Opaque,
+    Part,
     Payload,
     together,
     token_text,
     typed,
-    uncover,
 )
 
 T = TypeVar("T")
@@ -79,8 +79,7 @@ class Core:
     def tokens_to(self, destination: int, round: int, source: int | None = None) -> range:
         """The tokens from this rank (or ``source``) to ``destination`` in ``round``."""
         origin = self.rank if source is None else source
-        experts = self.bounds.experts_of(destination)
-        return range(sum(self.routed(origin, expert, round) for expert in experts))
+        return range(self.bounds.sent(origin, destination, round, self.choose))
 
     def tokens_from(self, source: int, round: int) -> range:
         """The tokens from ``source`` to this rank in ``round``, as the routing has them."""
@@ -270,9 +269,12 @@ class Core:
         fields = vars(data) if isinstance(data, Block) else {"": data}
         wrong: dict[str, Hashable] = {}
         for name, found in fields.items():
-            value = uncover(found)
+            value = found.value if isinstance(found, Opaque) else found
             field = name or getattr(value, "field", "payload")
-            if typed(value) != typed(expected.field(field)):
+            due = expected.field(field)
+            are_parts = type(value) is type(due) is Part
+            same = value == due if are_parts else typed(value) == typed(due)
+            if not same:
                 wrong[field] = value
         if not wrong:
             self._say(Consumed(expected.key))

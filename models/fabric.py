@@ -30,7 +30,6 @@ class Profile:
     quiet: Literal["all", "target", "local"] = "all"
     signal: Literal["own", "prior"] = "own"
     atomics: Literal["one_domain", "nic_only"] = "one_domain"
-    cache_line: int = 64
     in_flight: int = 2
     immediate: bool = False
     ranks_per_switch: int = 0
@@ -65,7 +64,7 @@ class Profile:
 
     def _check_numbers(self) -> None:
         where = f"fabric {self.name}"
-        for key_name in ("store_atomicity", "load_atomicity", "cache_line"):
+        for key_name in ("store_atomicity", "load_atomicity"):
             value = getattr(self, key_name)
             if value.bit_count() != 1 and (value or key_name != "load_atomicity"):
                 expected = "a power of two, in bytes"

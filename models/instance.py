@@ -5,6 +5,7 @@ from __future__ import annotations
 import linecache
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from types import CoroutineType
 from typing import Any
 
@@ -48,7 +49,17 @@ class Parts:
     lowering: Lowering
     processes: list[Process]
     roles: list[Running]
-    initial: list[Hashable]
+    choices: Choices
+
+    @cached_property
+    def initial(self) -> list[Hashable]:
+        """What each cell holds at first."""
+        return [
+            self.choices[("initial", str(cell.slot), cell.field)]
+            if isinstance(cell.initial, AnyOf)
+            else cell.initial
+            for cell in self.layout.cells
+        ]
 
 
 @dataclass(frozen=True)
@@ -69,9 +80,12 @@ class Instance:
 
     def initial_choices(self) -> dict[Hashable, tuple[Hashable, ...]]:
         """The free choices of initial memory: one for each block that may hold anything."""
+        protocol = self.protocol()
+        if not any(isinstance(r.initial, AnyOf | Mapping) for r in protocol.regions.values()):
+            return {}
         return {
             ("initial", str(cell.slot), cell.field): cell.initial.values
-            for cell in self._layout(self.protocol()).cells
+            for cell in self._layout(protocol).cells
             if isinstance(cell.initial, AnyOf)
         }
 
@@ -92,13 +106,7 @@ class Instance:
         processes = self.processes(protocol)
         groups = groups_of(protocol, processes)
         roles = [self._role(protocol, process, groups, choices) for process in processes]
-        initial = [
-            choices[("initial", str(cell.slot), cell.field)]
-            if isinstance(cell.initial, AnyOf)
-            else cell.initial
-            for cell in layout.cells
-        ]
-        return Parts(protocol, layout, values, lowering, processes, roles, initial)
+        return Parts(protocol, layout, values, lowering, processes, roles, choices)
 
     def system(self, choices: Choices) -> System:
         """The system under one assignment; `Unresolved` when a role asks for another choice."""

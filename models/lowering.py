@@ -79,7 +79,7 @@ class Lowering:
 
     def lock_of(self, cell: int) -> int:
         """The hidden cell that excludes local atomics from each other where NICs do not."""
-        return len(self.layout.cells) + cell
+        return self.layout.size + cell
 
     # Actions
 

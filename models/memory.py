@@ -6,8 +6,9 @@ in one atom is a *cell*, the unit of state. Cells of one atom land together.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -58,7 +59,7 @@ class Region:
                 expected="positive sizes whose sum is the block",
             )
         self.owner, self.index, self.block = owner, tuple(index), block
-        self.fields = dict(fields)
+        self.fields, self.names = dict(fields), tuple(fields)
         self.initial, self.on_chip, self.line, self.clean = initial, on_chip, line, clean
         self.compared = tuple(fields)[:1] if compared is None else tuple(compared)
         for name in self.compared:
@@ -90,15 +91,15 @@ class Region:
         return range(self.ranks)
 
     def __getitem__(self, rank: int) -> Any:
-        if rank not in self.owners():
+        if not (0 <= rank < self.ranks and self.owner is RANK) and rank not in self.owners():
             raise UserError(
                 f"{self.name}[{rank}]: no such rank holds the region",
                 expected=f"a rank from {self.owners()[0]} to {self.owners()[-1]}",
             )
-        return Blocks(self, rank) if self.extents else Slot(self, rank, (), tuple(self.fields))
+        return Blocks(self, rank) if self.extents else Slot(self, rank, (), self.names)
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class Blocks:
     """The blocks of one rank: ``window[peer][source, token, 0]``."""
 
@@ -107,31 +108,41 @@ class Blocks:
 
     def __getitem__(self, index: int | tuple[int, ...]) -> Slot:
         place = index if isinstance(index, tuple) else (index,)
-        extents = self.region.extents
-        if len(place) != len(extents) or any(
-            not 0 <= i < extent for i, extent in zip(place, extents, strict=True)
-        ):
-            raise UserError(
-                f"{self.region.name}[{self.rank}][{', '.join(map(str, place))}] is outside",
-                expected=f"indices below {extents}",
-            )
-        return Slot(self.region, self.rank, place, tuple(self.region.fields))
+        region = self.region
+        if len(place) != len(region.extents):
+            raise self._outside(place)
+        number = 0
+        for i, extent in zip(place, region.extents, strict=True):
+            if not 0 <= i < extent:
+                raise self._outside(place)
+            number = number * extent + i
+        return Slot(region, self.rank, place, region.names, number)
+
+    def _outside(self, place: tuple[int, ...]) -> UserError:
+        return UserError(
+            f"{self.region.name}[{self.rank}][{', '.join(map(str, place))}] is outside",
+            expected=f"indices below {self.region.extents}",
+        )
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class Slot:
-    """One block of a region, or some of its fields (``slot.field("flag")``)."""
+    """One block of a region, or some of its fields (``slot.field("flag")``).
+
+    ``number`` counts the blocks of a rank in the order of their places.
+    """
 
     region: Region
     rank: int
     place: tuple[int, ...]
     names: tuple[str, ...]
+    number: int = 0
 
     def field(self, *names: str) -> Slot:
         """The same block, only these fields."""
         for name in names:
             self.region.check_field(name)
-        return Slot(self.region, self.rank, self.place, names)
+        return Slot(self.region, self.rank, self.place, names, self.number)
 
     def spread(self, value: Any) -> dict[str, Hashable]:
         """What a put of ``value`` writes into each field.
@@ -141,7 +152,7 @@ class Slot:
         """
         if isinstance(value, Block):
             value = vars(value)
-        if isinstance(value, Mapping):
+        if type(value) is dict or isinstance(value, Mapping):
             for name in value:
                 self.region.check_field(name)
             named = {name: value[name] for name in self.names if name in value}
@@ -156,7 +167,7 @@ class Slot:
 
     def __str__(self) -> str:
         place = f"[{', '.join(map(str, self.place))}]" if self.region.extents else ""
-        fields = "" if self.names == tuple(self.region.fields) else "." + "+".join(self.names)
+        fields = "" if self.names == self.region.names else "." + "+".join(self.names)
         return f"{self.region.name}[{self.rank}]{place}{fields}"
 
 
@@ -228,8 +239,8 @@ class Layout:
     def __init__(
         self, regions: Sequence[Region], atomicity: int, order: str, whole: bool = False
     ) -> None:
-        self.cells: list[Cell] = []
         self.regions = tuple(regions)
+        self.size = 0
         self._first: dict[tuple[str, int], int] = {}
         self._pattern: dict[str, list[tuple[int, str, int]]] = {}
         for region in regions:
@@ -240,33 +251,42 @@ class Layout:
                 for field in fields_in(region, first, min(first + atomicity, region.block))
             ]
             for rank in region.owners():
-                self._first[region.name, rank] = len(self.cells)
-                self._add_blocks(region, rank)
+                self._first[region.name, rank] = self.size
+                self.size += region.blocks * len(self._pattern[region.name])
 
-    def _add_blocks(self, region: Region, rank: int) -> None:
-        for number in range(region.blocks):
-            place, rest = [], number
+    @cached_property
+    def cells(self) -> list[Cell]:
+        """All cells in order; made when they are first asked for."""
+        return [
+            cell
+            for region in self.regions
+            for rank in region.owners()
+            for cell in self._cells_in(region, rank)
+        ]
+
+    def atoms(self, region: Region) -> list[tuple[int, str, int]]:
+        """The cells of each block of a region: (atom, field, first byte)."""
+        return self._pattern[region.name]
+
+    def _cells_in(self, region: Region, rank: int) -> Iterator[Cell]:
+        for block in range(region.blocks):
+            place, rest = [], block
             for extent in reversed(region.extents):
                 place.append(rest % extent)
                 rest //= extent
-            slot = Slot(region, rank, tuple(reversed(place)), tuple(region.fields))
+            slot = Slot(region, rank, tuple(reversed(place)), region.names, block)
             values: Mapping[str, Hashable] = (
                 dict.fromkeys(region.fields, region.initial)
                 if isinstance(region.initial, AnyOf)
                 else slot.spread(region.initial)
             )
-            self.cells += [
-                Cell(slot, atom, field, first, values.get(field, 0))
-                for atom, field, first in self._pattern[region.name]
-            ]
+            for atom, field, first in self._pattern[region.name]:
+                yield Cell(slot, atom, field, first, values.get(field, 0))
 
     def cells_of(self, slot: Slot) -> list[tuple[int, str, int]]:
         """The cells of the named fields of ``slot``, as (cell, field, atom), in byte order."""
-        number = 0
-        for i, extent in zip(slot.place, slot.region.extents, strict=True):
-            number = number * extent + i
         pattern = self._pattern[slot.region.name]
-        first = self._first[slot.region.name, slot.rank] + number * len(pattern)
+        first = self._first[slot.region.name, slot.rank] + slot.number * len(pattern)
         return [
             (first + i, field, atom)
             for i, (atom, field, _) in enumerate(pattern)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from syncproof.models.lowering import Action, ActionKind
 from syncproof.models.nodes import Node
 from syncproof.models.operations import Kind, Operation
+from syncproof.models.outbox import Packet
 from syncproof.models.system import System
 from syncproof.models.transitions import State, Step, Transition
 from syncproof.models.values import together, token_text
-from syncproof.models.verdict import Change, Line, TraceStep
+from syncproof.models.verdict import Change, Line, MemoryCell, TraceStep
 
 
 class NotEnabled(Exception):
@@ -56,23 +57,74 @@ def _shown(file: str) -> str:
 
 def narrate(system: System, taken: Sequence[tuple[State, Transition]]) -> tuple[TraceStep, ...]:
     """The steps of a run for people, with the put that each landing belongs to."""
-    issued: dict[int, list[tuple[int, tuple[int, ...]]]] = {}
-    told = []
+    issue_of = origins(system, taken)
+    return tuple(
+        _told(system, state, transition, issue_of[number][0] if number in issue_of else -1)
+        for number, (state, transition) in enumerate(taken)
+    )
+
+
+def origins(
+    system: System, taken: Sequence[tuple[State, Transition]]
+) -> dict[int, tuple[int, int]]:
+    """For each landing the step that issued it, and which of the packets of that step it is."""
+    in_flight: dict[int, dict[tuple[int, int], Packet]] = {}
+    found = {}
     for number, (state, transition) in enumerate(taken):
         step = transition.step
-        put = -1
+        mine = in_flight.setdefault(step.process, {})
         if step.kind == "process":
-            for packet in _action(system, state, step).packets:
-                cells = tuple(cell for cell, _, _ in packet.writes)
-                issued.setdefault(step.process, []).append((number, cells))
+            packets = enumerate(_action(system, state, step).packets)
+            mine.update({(number, place): each for place, each in packets if not each.is_fence})
         elif step.kind == "land":
-            mine = issued.get(step.process, [])
-            match = next((each for each in mine if each[1] == step.what), None)
-            if match is not None:
-                put = match[0]
-                mine.remove(match)
-        told.append(_told(system, state, transition, put))
-    return tuple(told)
+            origin = _origin(delivered(system, state, step), mine)
+            if origin is not None:
+                found[number] = origin
+                del mine[origin]
+    return found
+
+
+def _origin(packet: Packet, issued: Mapping[tuple[int, int], Packet]) -> tuple[int, int] | None:
+    """The first issue of what lands: the same values, or the same cells if they were read since."""
+    cells = [cell for cell, _, _ in packet.writes]
+    same = [key for key, each in issued.items() if [cell for cell, _, _ in each.writes] == cells]
+    exact = [key for key in same if issued[key].writes == packet.writes]
+    return next(iter(exact or same), None)
+
+
+def puts_of(action: Action) -> list[Packet]:
+    """What an action issues, each a landing of its own."""
+    return [packet for packet in action.packets if not packet.is_fence]
+
+
+def delivered(system: System, state: State, step: Step) -> Packet:
+    """What lands in a step."""
+    outbox = state[system.first_outbox + step.process]
+    alike = [
+        each
+        for each in system.deliveries(step.process, outbox)
+        if each.step == step._replace(variant=0)
+    ]
+    return alike[step.variant].packet
+
+
+def touched(
+    system: System, steps: Sequence[TraceStep], awaited: Collection[int] = ()
+) -> tuple[MemoryCell, ...]:
+    """The cells that ``steps`` read, write or land on, and those ``awaited``, as they start."""
+    numbers = {cell for step in steps for cell in (*step.reads, *step.writes)} | {*awaited}
+    numbers |= {cell for step in steps if step.kind == "land" for cell in step.what[:-1]}
+    start = system.initial_transition().state
+    return tuple(
+        MemoryCell(
+            number,
+            str(system.cells[number].slot),
+            system.cells[number].field,
+            system.cells[number].first_byte,
+            str(system.values[system.value(start, number)]),
+        )
+        for number in sorted(numbers)
+    )
 
 
 def _action(system: System, state: State, step: Step) -> Action:
@@ -81,34 +133,40 @@ def _action(system: System, state: State, step: Step) -> Action:
 
 def _told(system: System, state: State, transition: Transition, put: int) -> TraceStep:
     step = transition.step
-    is_process = step.kind == "process"
-    line = line_of(system.node(state, step.process)) if step.process < system.processes else None
-    joined: tuple[str, ...] = ()
-    if is_process:
-        joined = tuple(
-            str(system.automata[p].process) for p in _action(system, state, step).members
+    changed = _changed(system, state, transition.state)
+    changes = tuple(_change(system, cell, state, transition.state) for cell in changed)
+    if step.kind != "process":
+        what, reads = (*step.what, step.variant), step.what if step.kind == "read source" else ()
+        text = describe(system, state, transition)
+        return TraceStep(
+            step.kind, step.process, what, "fabric", text, None, changes, put, (), reads, changed
         )
+    action = _action(system, state, step)
     return TraceStep(
         step.kind,
         step.process,
         (*step.what, step.variant),
-        str(system.automata[step.process].process) if is_process else "fabric",
+        str(system.automata[step.process].process),
         describe(system, state, transition),
-        line if is_process else None,
-        _changes(system, state, transition.state),
+        line_of(system.node(state, step.process)),
+        changes,
         put,
-        joined,
+        tuple(str(system.automata[p].process) for p in action.members),
+        tuple(cell for cell in action.cells if cell < len(system.cells)),
+        changed,
+        len(puts_of(action)),
     )
 
 
-def _changes(system: System, before: State, after: State) -> tuple[Change, ...]:
-    found = []
-    for number, cell in enumerate(system.cells):
-        old, new = system.value(before, number), system.value(after, number)
-        if old != new:
-            values = system.values
-            found.append(Change(str(cell.slot), cell.field, str(values[old]), str(values[new])))
-    return tuple(found)
+def _changed(system: System, before: State, after: State) -> tuple[int, ...]:
+    cells = range(len(system.cells))
+    return tuple(c for c in cells if system.value(before, c) != system.value(after, c))
+
+
+def _change(system: System, number: int, before: State, after: State) -> Change:
+    cell, values = system.cells[number], system.values
+    old, new = (values[system.value(state, number)] for state in (before, after))
+    return Change(str(cell.slot), cell.field, str(old), str(new))
 
 
 def describe(system: System, state: State, transition: Transition) -> str:

@@ -31,10 +31,14 @@ class Kind(Enum):
     QUIET = "quiet"
     SYNC = "sync"
 
+    __hash__ = object.__hash__  # there is one object for each, and it is asked for at each step
 
-@dataclass(frozen=True)
+
+@dataclass(unsafe_hash=True)
 class Operation:
-    """One awaited operation; which attributes matter depends on ``kind``.
+    """One awaited operation; which attributes matter depends on ``kind``. It is never changed.
+
+    It is not frozen because a role makes one at each step, and freezing costs most of that.
 
     ``at`` is the line of the real kernel. ``queue`` names the queue pair or pipe it is issued on.
     """
@@ -60,7 +64,7 @@ class Operation:
         return value
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class Consumed:
     """The kernel trusts this data: ``failure`` says what is wrong with it, if anything is, and
     ``expected`` what the first wrong field should have been."""
@@ -70,7 +74,7 @@ class Consumed:
     expected: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class Sent:
     """A token that has to be consumed exactly once."""
 

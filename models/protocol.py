@@ -34,9 +34,6 @@ class Parameter:
             return self
         return instance.__dict__.get(self.name, self.default)
 
-    def __set__(self, instance: object, value: object) -> None:
-        raise UserError(f"the parameter {self.name} is set while the protocol runs")
-
     def parse(self, text: str) -> Setting:
         """The setting that a command line's ``text`` means."""
         value: Setting = text
@@ -149,6 +146,8 @@ class Protocol:
 
     def __init__(self, bounds: Bounds, **settings: Setting) -> None:
         known = self.parameters()
+        # Where roles look: an attribute of the object is found at once, without `Parameter`
+        self.__dict__.update((name, each.default) for name, each in known.items())
         for name, value in settings.items():
             if name not in known:
                 raise UserError(
@@ -178,6 +177,8 @@ class Protocol:
         return kind(self.bounds, **settings)
 
     def __setattr__(self, name: str, value: object) -> None:
+        if isinstance(getattr(type(self), name, None), Parameter):
+            raise UserError(f"the parameter {name} is set while the protocol runs")
         if getattr(self, "_sealed", False):
             raise UserError(
                 f"{type(self).__name__}.{name} is assigned while a role runs",

@@ -25,7 +25,7 @@ class Mark:
 SENTINEL = Mark("SENTINEL")
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class Part:
     """The bytes of one field of one token: unlike those of every other token and field."""
 
@@ -44,7 +44,7 @@ class Part:
         return f"{self.field} of {token_text(self.key)}"
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class Payload:
     """A whole token on its way from ``source`` to ``destination``.
 
@@ -72,6 +72,8 @@ class Payload:
 
     def with_content(self, **fields: Hashable) -> Payload:
         """The same token with the bytes of some fields fixed."""
+        if not fields:
+            return self
         return replace(self, content=tuple(sorted({**dict(self.content), **fields}.items())))
 
 
@@ -153,6 +155,8 @@ def uncover(value: Any) -> Hashable:
 
 def typed(value: Any) -> Hashable:
     """A key that is equal for two values only if type and content are equal."""
+    if type(value) is Part:
+        return (Part, value)
     if isinstance(value, tuple):
         return (type(value), tuple(typed(item) for item in value))
     if isinstance(value, Torn):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
 from typing import Any, get_args, get_origin, get_type_hints
 
 from syncproof.models.errors import UserError
 
 SCHEMA = 1
+SPARSE: Mapping[str, Any] = {"sparse": True}
+"""Metadata of a field that JSON leaves out while it holds its default."""
 
 
 class Answer(Enum):
@@ -42,11 +44,28 @@ class Change:
 
 
 @dataclass(frozen=True)
+class MemoryCell:
+    """A part of memory that a run touches: a field, or the part of it in the atom at ``byte``.
+
+    ``number`` is what the steps call it; ``initial`` is what it holds before the first step.
+    """
+
+    number: int
+    block: str
+    field: str
+    byte: int
+    initial: str
+
+
+@dataclass(frozen=True)
 class TraceStep:
     """One step of a run, with what it does in words.
 
     ``kind``, ``process`` and ``what`` identify it for replay; ``actor`` is the lane it belongs to;
-    ``put`` numbers the step that issued what lands here, counted from 0, or -1.
+    ``put`` numbers the step that issued what lands here, counted from 0, or -1. ``reads`` are the
+    cells that it reads, ``writes`` those of ``changes``, one for one; ``issues`` counts the
+    landings that it sets off; ``after`` are the steps that it depends on, but for those that
+    another of them implies.
     """
 
     kind: str
@@ -58,6 +77,10 @@ class TraceStep:
     changes: tuple[Change, ...] = ()
     put: int = -1
     joined: tuple[str, ...] = ()
+    reads: tuple[int, ...] = field(default=(), metadata=SPARSE)
+    writes: tuple[int, ...] = field(default=(), metadata=SPARSE)
+    issues: int = field(default=0, metadata=SPARSE)
+    after: tuple[int, ...] = field(default=(), metadata=SPARSE)
 
 
 @dataclass(frozen=True)
@@ -91,6 +114,8 @@ class Trace:
 
     ``shown`` are the numbers of the steps that explain it (its causal past); ``fewest`` says that
     no run with fewer steps breaks a property, otherwise no single step can be left out.
+    ``unordered`` are two steps of which the first, or what it puts, should come first and nothing
+    orders them; ``memory`` are the cells that the run touches.
     """
 
     question: Question
@@ -104,6 +129,8 @@ class Trace:
     missing_edge: str = ""
     waiting: tuple[Waiting, ...] = ()
     routing: str = ""
+    unordered: tuple[int, ...] = field(default=(), metadata=SPARSE)
+    memory: tuple[MemoryCell, ...] = field(default=(), metadata=SPARSE)
 
 
 @dataclass(frozen=True)
@@ -149,10 +176,17 @@ EXIT_CODES = {Answer.PROVED: 0, Answer.VIOLATED: 1, Answer.UNDECIDED: 3, Answer.
 
 def to_data(thing: Any) -> Any:
     """Plain data for JSON, with its schema number and kind at the top."""
-    return {"schema": SCHEMA, "kind": type(thing).__name__.lower(), **_plain(asdict(thing))}
+    return {"schema": SCHEMA, "kind": type(thing).__name__.lower(), **_plain(thing)}
 
 
 def _plain(value: Any) -> Any:
+    if is_dataclass(value):
+        given = {each: getattr(value, each.name) for each in fields(value)}
+        return {
+            each.name: _plain(now)
+            for each, now in given.items()
+            if not (each.metadata.get("sparse") and now == each.default)
+        }
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, Mapping):

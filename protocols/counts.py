@@ -76,13 +76,7 @@ class DataAsFlag(Protocol):
     def tokens(self, core: Core, source: int, destination: int, round: int) -> range:
         """The tokens that the routing sends from ``source`` to ``destination`` in ``round``."""
         dense = self.dense_traffic and not self.counts
-        bounds = self.bounds
-        return range(
-            sum(
-                bounds.routed(source, expert, round, core.choose, dense)
-                for expert in bounds.experts_of(destination)
-            )
-        )
+        return range(self.bounds.sent(source, destination, round, core.choose, dense))
 
     async def send_counts(self, core: Core, round: int) -> None:
         """Tell every other rank how many tokens come from here in this round."""

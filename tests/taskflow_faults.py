@@ -165,6 +165,19 @@ def pool(size: int) -> Schedule:
     return b.build()
 
 
+def pool_of_either() -> Schedule:
+    """Three queues on one core: one spins until either of the others has triggered."""
+    b = Builder(ranks=1, name="either")
+    b.pool("cores", 0, 1)
+    b.event("go")
+    for name in ("left", "spinner", "right"):
+        b.queue(name, 0, pool="cores")
+    b.task("wait", "spinner", waits={"go": 1})
+    b.task("notify left", "left", triggers={"go": 1})
+    b.task("notify right", "right", triggers={"go": 1})
+    return b.build()
+
+
 def counts_itself() -> Schedule:
     """A task that waits for one of two triggers and later triggers the event itself."""
     b = Builder(ranks=1)

@@ -97,7 +97,7 @@ def test_everything_is_drawn() -> None:
     assert values["fence"] == {"orders", "drains", "none"}
     assert values["quiet"] == {"all", "target", "local"}
     constant = {key for key, found in values.items() if len(found) == 1}
-    assert constant == {"name", "cache_line", "ranks_per_switch", "latency_ns"}
+    assert constant == {"name", "ranks_per_switch", "latency_ns"}
     for seed in range(60):
         for system in systems_of(plan_of(seed, lines=seed % 2 == 1)):
             search(system, None)

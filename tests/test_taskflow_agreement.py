@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, assume, given, settings
 
 from syncproof.checkers.explicit.check import Budget, check, question_of
 from syncproof.checkers.schedule.check import check as check_by_graph
@@ -14,25 +15,29 @@ from syncproof.checkers.schedule.program import unroll
 from syncproof.models.bounds import Bounds
 from syncproof.models.instance import Instance
 from syncproof.models.profiles import load_profile
-from syncproof.models.taskflow.builder import Builder
-from syncproof.models.taskflow.findings import HANG, THRESHOLDS, Checked
-from syncproof.models.taskflow.schedule import CROSS_CORE, FLAG, Schedule
+from syncproof.models.taskflow.findings import HANG, RESET, THRESHOLDS
+from syncproof.models.taskflow.schedule import COUNTER, Schedule
 from syncproof.models.verdict import Answer
 from syncproof.protocols.taskflow import Meant, protocol_of
+from tests.taskflow_random import is_valid, schedules
 from tests.test_taskflow_checks import BROKEN, SOUND
 
-UNORDERED = load_profile("cm384")
+UNORDERED = load_profile("cm384,same_address_order=false")
+"""The graph takes the fabric to order nothing, not even the writes of one queue to one tile."""
 ASKED = ("deadlock-free", "race-free", "quiescent", "checks")
 
 
 def explored(
-    schedule: Schedule, meant: Meant | None = None, properties: tuple[str, ...] = ASKED
+    schedule: Schedule,
+    meant: Meant | None = None,
+    properties: tuple[str, ...] = ASKED,
+    states: int = 20_000,
 ) -> Answer:
     """What exploring every interleaving says, on a fabric that orders nothing."""
     kind = protocol_of(schedule, meant)
     instance = Instance(kind, Bounds(ranks=schedule.ranks, rounds=1), UNORDERED, {})
     question = question_of(instance, schedule.name, properties=properties)
-    return check(instance, question, "reduced", Budget(states=20_000)).answer
+    return check(instance, question, "reduced", Budget(states=states)).answer
 
 
 def meant_by(schedule: Schedule) -> Meant:
@@ -64,76 +69,84 @@ def test_exploration_breaks_the_broken_ones(name: str) -> None:
     assert explored(BROKEN[name][0]()) is Answer.VIOLATED
 
 
-@st.composite
-def schedules(draw: st.DrawFn) -> Schedule:
-    """A few tasks on two or three queues of one or two ranks, with counters, flags and tiles."""
-    ranks = draw(st.integers(1, 2))
-    b = Builder(ranks, name="random")
-    queues = [("aic", 0), ("aiv", 0), ("far", ranks - 1)][: draw(st.integers(2, 3))]
-    for name, rank in queues:
-        b.queue(name, rank, core="aic" if name == "aic" else "aiv")
-    b.tensor("x", 0, 2)
-    b.tensor("y", ranks - 1, 1, is_input=True)
-    b.event("c0", 0)
-    b.event("c1", ranks - 1)
-    kind = draw(st.sampled_from([CROSS_CORE, FLAG]))
-    b.event("f", 0, kind=kind, id=0, mode=2, cores=("aic", "aiv"))
-    rank_of = dict(queues)
-    plan = []
-    for number in range(draw(st.integers(2, 5))):
-        queue = draw(st.sampled_from([name for name, _ in queues]))
-        accesses = st.lists(
-            st.sampled_from([("x", 0, 1), ("x", 1, 2), ("x", 0, 2), ("y", 0, 1)]), max_size=1
-        )
-        home = {"c0": 0, "c1": ranks - 1}
-        local = [e for e, rank in home.items() if rank == rank_of[queue]]
-        waits = {e: draw(st.integers(1, 2)) for e in local if draw(st.integers(0, 2)) == 0}
-        triggers = {e: draw(st.integers(1, 2)) for e in home if draw(st.integers(0, 2)) == 0}
-        if queue == "aiv" and draw(st.booleans()):
-            waits["f"] = 1
-        if queue == "aic" and draw(st.booleans()):
-            triggers["f"] = 1
-        quiet = draw(st.integers(0, 3)) > 0
-        plan.append((f"t{number}", queue, draw(accesses), draw(accesses), waits, triggers, quiet))
-    triggered = {e for *_, triggers, _ in plan for e in triggers}
-    for name, queue, reads, writes, waits, triggers, quiet in plan:
-        kept = {e: n for e, n in waits.items() if e in triggered}
-        b.task(name, queue, reads=reads, writes=writes, waits=kept, triggers=triggers, quiet=quiet)
-    if kind == FLAG:
-        # source and target of the flag
-        b._events["f"] = type(b._events["f"])("f", FLAG, 0, 0, cores=("aic", "aiv"))
-    return b.build()
+def compared(schedule: Schedule) -> tuple[Answer, Answer]:
+    """What the graph says that can be compared, and what the exploration says to it.
+
+    A hang stands before all else. A threshold that is met by luck, or a trigger that is erased,
+    need not show in any run.
+    """
+    found = check_by_graph(schedule, price=False).checked
+    hang, hangs = found.of(HANG), explored(schedule, properties=("deadlock-free",))
+    if hang is not Answer.UNDECIDED and Answer.VIOLATED in (hang, hangs):
+        return hang, hangs
+    told = {each.answer for each in found.properties if each.property not in (THRESHOLDS, RESET)}
+    by_graph = next(a for a in (Answer.VIOLATED, Answer.UNDECIDED, Answer.PROVED) if a in told)
+    return by_graph, hangs if hangs is Answer.VIOLATED else explored(schedule)
 
 
-def proved_but_for_thresholds(found: Checked) -> bool:
-    """Whether all that a single run can show wrong is proved."""
-    return all(
-        each.answer is Answer.PROVED for each in found.properties if each.property != THRESHOLDS
-    )
+def test_graph_and_exploration_agree() -> None:
+    """The graph proves a random schedule exactly if exploration does, hangs each by themselves.
+
+    At least three in ten of the schedules are sound, three in ten broken, and one in twenty at most
+    is too large for the exploration.
+    """
+    said: Counter[Answer] = Counter()
+
+    @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(schedules())
+    def agree(schedule: Schedule) -> None:
+        assume(is_valid(schedule))
+        by_graph, by_exploring = compared(schedule)
+        said[by_exploring] += 1
+        assert by_exploring is by_graph or Answer.UNDECIDED in (by_graph, by_exploring)
+
+    agree()
+    whole = said.total()
+    assert whole >= 90, said
+    assert said[Answer.PROVED] >= 0.3 * whole, said
+    assert said[Answer.VIOLATED] >= 0.3 * whole, said
+    assert said[Answer.UNDECIDED] <= whole / 20, said
+
+
+def test_pools_are_never_proved_wrongly() -> None:
+    """With fewer cores than queues the graph proves and refutes only what exploration does too.
+
+    Two tasks that never hold a core together do not race, so only hangs can be compared both ways.
+    """
+    said: Counter[tuple[Answer, Answer]] = Counter()
+
+    @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(schedules(pooled=True))
+    def agree(schedule: Schedule) -> None:
+        assume(is_valid(schedule))
+        found = check_by_graph(schedule, price=False).checked
+        hangs = explored(schedule, properties=("deadlock-free",), states=200)
+        said[found.of(HANG), hangs] += 1
+        if found.of(HANG) is not Answer.UNDECIDED:
+            assert hangs in (found.of(HANG), Answer.UNDECIDED)
+        if found.answer is Answer.PROVED:
+            assert explored(schedule, states=200) in (Answer.PROVED, Answer.UNDECIDED)
+
+    agree()
+    assert said[Answer.PROVED, Answer.PROVED] >= 5, said
+    assert said[Answer.VIOLATED, Answer.VIOLATED] >= 2, said
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
-@given(schedules())
-def test_graph_and_exploration_agree(schedule: Schedule) -> None:
-    """The graph proves a random schedule exactly if exploration does, hangs each by themselves."""
-    found = check_by_graph(schedule, price=False).checked
-    hangs = explored(schedule, properties=("deadlock-free",))
-    assert (found.of(HANG) is Answer.VIOLATED) == (hangs is Answer.VIOLATED)
-    if found.of(HANG) is Answer.PROVED:
-        expected = Answer.PROVED if proved_but_for_thresholds(found) else Answer.VIOLATED
-        assert explored(schedule) is expected
-
-
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(schedules())
 def test_what_precedes_a_wait_precedes_it_in_every_run(schedule: Schedule) -> None:
     """The triggers that the clocks put before a wait are issued in every run, and no others are.
 
     So `thresholds` rests on all runs: each further trigger is missing in some run.
     """
+    assume(is_valid(schedule) and schedule.launches.count == 1)
     if check_by_graph(schedule, price=False).checked.of(HANG) is not Answer.PROVED:
         return
-    sure = {key: triggers for key, triggers in meant_by(schedule).items() if key[1] != "f"}
+    sure = {
+        key: triggers
+        for key, triggers in meant_by(schedule).items()
+        if schedule.events[key[1]].kind == COUNTER
+    }
     if not sure:
         return
     assert explored(schedule, sure, ("checks",)) in (Answer.PROVED, Answer.VIOLATED)

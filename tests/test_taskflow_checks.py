@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from xml.etree import ElementTree
 
 import pytest
 
 from syncproof.checkers.schedule.check import check
-from syncproof.checkers.schedule.cost import contention
+from syncproof.checkers.schedule.cost import contention, contention_over_time, sending
 from syncproof.checkers.schedule.execution import Costs
 from syncproof.models.taskflow.builder import Builder
 from syncproof.models.taskflow.findings import (
@@ -25,6 +28,7 @@ from syncproof.models.taskflow.moe import BACKWARD, FORWARD, Layer
 from syncproof.models.taskflow.schedule import Schedule
 from syncproof.models.taskflow.scheduling import generate
 from syncproof.models.verdict import Answer
+from syncproof.reports.gantt import Gantt, bars_of, to_perfetto, to_svg
 from tests import taskflow_faults as faults
 
 SOUND: dict[str, Callable[[], Schedule]] = {
@@ -110,6 +114,13 @@ def test_pool_without_room_is_not_proved() -> None:
     assert checked(faults.pool(1)).of(HANG) is not Answer.PROVED
 
 
+def test_pool_without_room_is_not_proved_if_either_of_two_may_notify() -> None:
+    """No notifier surely precedes the spinner, and yet it may hold the core that both need."""
+    found = checked(faults.pool_of_either())
+    assert found.of(HANG) is Answer.UNDECIDED
+    assert found.of(THRESHOLDS) is Answer.VIOLATED
+
+
 def test_reading_before_writing_is_found() -> None:
     """A reader that is ordered before its writer reads what nobody has written."""
     b = Builder(ranks=1)
@@ -175,6 +186,17 @@ def test_implied_events_can_all_go_together() -> None:
     assert checked(replace(schedule, tasks=tasks)).answer is Answer.PROVED
 
 
+def test_makespan_is_within_1_3_of_what_bounds_it() -> None:
+    """The generated schedules are close to the larger of critical path and busiest queue."""
+    for direction in (FORWARD, BACKWARD):
+        for ranks in (2, 4):
+            layer = Layer(ranks=ranks, experts=8 * ranks, tiles=2, links=4, direction=direction)
+            cost = checked(generate(layer)).cost
+            assert cost is not None
+            assert cost.bound <= cost.makespan <= 1.3 * cost.bound
+            assert cost.by_operator > 0
+
+
 def test_expert_without_a_token_still_signals() -> None:
     """Skewed routing leaves the last expert without tokens, and its tiles trigger all the same."""
     schedule = generate(Layer(ranks=2, experts=4, routing="skewed"))
@@ -182,14 +204,74 @@ def test_expert_without_a_token_still_signals() -> None:
     assert last and all(t.triggers and not t.writes for t in last)
 
 
-def test_rank_aware_order_takes_contention_from_all_ranks_to_one() -> None:
-    """Figure 6 of the paper: naive order sends from every rank to one, rotated order from one."""
+@pytest.mark.parametrize("direction", [FORWARD, BACKWARD])
+@pytest.mark.parametrize("ranks", [4, 8])
+def test_rank_aware_order_takes_contention_from_all_ranks_to_one(
+    ranks: int, direction: str
+) -> None:
+    """Figure 6 of the paper: naive order has all ranks send to one at once, rotated order one.
+
+    On balanced routing, with as many products of a turn as matrix cores; in every exchange.
+    """
     peaks = {}
     for reorder in (False, True):
-        layer = Layer(ranks=4, experts=8, reorder=reorder, links=2)
+        layer = Layer(
+            ranks=ranks,
+            experts=2 * ranks,
+            columns=2,
+            aic=4,
+            links=2,
+            direction=direction,
+            reorder=reorder,
+        )
         found = check(generate(layer))
-        peaks[reorder] = set(contention(found.program, found.execution, ["dispatch"]).values())
-    assert peaks == {False: {4}, True: {1}}
+        exchanges = sending(found.program.schedule)
+        assert len(exchanges) == 2
+        peaks[reorder] = {
+            operator: set(contention(found.program, found.execution, [operator]).values())
+            for operator in exchanges
+        }
+        peaks[reorder]["all"] = set(contention(found.program, found.execution).values())
+    assert set(map(max, peaks[True].values())) == {1}
+    first = "dispatch" if direction == FORWARD else "combine_grad"
+    assert peaks[False][first] == peaks[False]["all"] == {ranks}
+
+
+def test_contention_over_time_by_hand() -> None:
+    """Two ranks send to a third for 3 and 5 us, the second of them from 1 us on."""
+    b = Builder(ranks=3)
+    b.tensor("x", 2, 2)
+    for rank in range(2):
+        b.queue(f"q{rank}", rank)
+    b.task("late", "q1", duration=1)
+    for rank in range(2):
+        writes = [("x", rank, rank + 1)]
+        b.task(f"send{rank}", f"q{rank}", writes=writes, duration=3 + 2 * rank, operator="send")
+    found = check(b.build())
+    levels = contention_over_time(found.program, found.execution)
+    assert levels[2] == [(0, 1), (1, 2), (3, 1), (6, 0)]
+    assert not levels[0] and not levels[1]
+    assert contention(found.program, found.execution)[2] == 2
+
+
+def test_pictures_show_the_failing_waits_and_the_cycle() -> None:
+    """Both pictures draw each edge of the cycle, and mark the two tasks that wait for ever."""
+    found = check(faults.order_reversed())
+    schedule, run = found.program.schedule, found.execution
+    bars = bars_of(schedule, run.start, run.end)
+    gantt = Gantt(schedule, bars, found.checked.findings, {0: [(0.0, 1), (1.0, 0)]})
+    svg = to_svg(gantt)
+    ElementTree.fromstring(svg)
+    assert svg.count("marker-end") == len(found.checked.findings[0].edges) == 4
+    assert svg.count('stroke="#d62728" stroke-width="2"') == 2
+    assert "senders to rank 0" in svg
+    events = json.loads(to_perfetto(gantt))["traceEvents"]
+    phases = Counter(event["ph"] for event in events)
+    assert phases["s"] == phases["f"] == 4
+    assert phases["i"] == 2
+    assert phases["C"] == 2
+    waiting = {event["tid"] for event in events if event["ph"] == "i"}
+    assert len(waiting) == 2
 
 
 def test_cost_of_two_queues_by_hand() -> None:

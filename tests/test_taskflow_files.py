@@ -3,25 +3,37 @@
 from __future__ import annotations
 
 import json
+import re
 import resource
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import jsonschema
 import pytest
+import yaml
 
 from syncproof.models.errors import UserError
-from syncproof.models.taskflow.moe import BACKWARD, Layer
+from syncproof.models.taskflow.format import json_schema
+from syncproof.models.taskflow.moe import BACKWARD, FORWARD, Layer
 from syncproof.models.taskflow.reading import read_schedule, schedule_from_data
 from syncproof.models.taskflow.scheduling import generate
 from syncproof.models.taskflow.writing import to_data, to_text
+from tests import taskflow_faults as faults
 
 GOOD = (Path(__file__).parent / "data" / "two_tiles.yaml").read_text()
+DOCUMENT = Path(__file__).parents[1] / "docs" / "taskflow.md"
 BAD = {
     # what is replaced by what; the text whose line is to blame; words of the message
     "event nobody triggers": ("triggers: {sent: 1}", "triggers: {}", "waits:", "nobody triggers"),
     "unknown event": ("waits: {sent: 2}", "waits: {snt: 2}", "{snt", "perhaps sent"),
+    "overlapping ids": (
+        "  sent: {rank: 1, id: 0}",
+        "  sent: {rank: 1, id: 0}\n  more: {rank: 1, id: 0}",
+        "more:",
+        "'more' and 'sent' overlap",
+    ),
     "unknown queue": ("queue: aic1", "queue: aic7", "aic7", "unknown queue 'aic7'"),
     "tile out of its tensor": ("[[1, 2]]", "[[1, 3]]", "[[1, 3]]", "within 0 to 2"),
     "unknown tensor": ("{received: 0}", "{recieved: 0}", "recieved", "perhaps received"),
@@ -48,6 +60,19 @@ BAD = {
         "reserved",
     ),
 }
+
+
+SHAPES = ("wrong version", "negative duration", "unknown key", "threshold of none", "no number")
+LISTED = (
+    "event nobody triggers",
+    "unknown queue",
+    "overlapping ids",
+    "tile out of its tensor",
+    "duplicate name",
+    "negative duration",
+    "wrong version",
+)
+"""The bad input that the command is asked with, each in a process of its own."""
 
 
 def command(*arguments: str, memory: int = 0) -> subprocess.CompletedProcess[str]:
@@ -81,16 +106,54 @@ def test_bad_input_is_one_line_with_its_place(tmp_path: Path, name: str) -> None
     assert words in str(caught.value)
 
 
-def test_overlapping_ids_are_refused(tmp_path: Path) -> None:
-    """Two counters of one rank cannot be one counter."""
-    file = tmp_path / "schedule.yaml"
-    file.write_text(
-        GOOD.replace(
-            "  sent: {rank: 1, id: 0}", "  sent: {rank: 1, id: 0}\n  more: {rank: 1, id: 0}"
+def test_schema_is_one_and_holds_for_what_ships_and_what_is_written() -> None:
+    """The JSON Schema is valid by its own standard; our files and generated ones conform to it."""
+    schema = json_schema()
+    jsonschema.Draft202012Validator.check_schema(schema)
+    conforms = jsonschema.Draft202012Validator(schema)
+    conforms.validate(yaml.safe_load(GOOD))
+    documented = re.findall(r"```yaml\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
+    assert documented
+    for text in documented:
+        conforms.validate(yaml.safe_load(text))
+    for direction in (FORWARD, BACKWARD):
+        conforms.validate(to_data(generate(Layer(direction=direction), launches=2)))
+    for fault in (faults.cross_core(2, 2), faults.flag_set_twice(ordered=True), faults.pool(1)):
+        conforms.validate(json.loads(to_text(fault)))
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_schema_refuses_what_the_reader_refuses_for_its_shape(tmp_path: Path, name: str) -> None:
+    """What is wrong with the shape of a file is wrong by the schema as well."""
+    old, new, _, _ = BAD[name]
+    data = yaml.safe_load(GOOD.replace(old, new))
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(data, json_schema())
+
+
+def test_nested_too_deeply_is_one_line(tmp_path: Path) -> None:
+    """Thousands of brackets are refused, wherever they stand."""
+    for place in ("tasks", "events"):
+        file = tmp_path / "deep.json"
+        deep = "[" * 100_000 + "]" * 100_000
+        file.write_text(
+            f'{{"syncproof-taskflow": 1, "ranks": 1, "queues": {{}}, "{place}": {deep}}}'
         )
-    )
-    with pytest.raises(UserError, match=r"schedule.yaml:12: 'more' and 'sent' overlap"):
-        read_schedule(str(file))
+        with pytest.raises(UserError, match="nested too deeply"):
+            read_schedule(str(file))
+
+
+@pytest.mark.parametrize("name", LISTED)
+def test_listed_bad_input_ends_with_exit_code_2_and_one_line(tmp_path: Path, name: str) -> None:
+    """Each kind of bad input is one line with file and line, and exit code 2."""
+    old, new, blamed, _ = BAD[name]
+    file = tmp_path / "schedule.yaml"
+    file.write_text(GOOD.replace(old, new))
+    done = command(str(file))
+    assert done.returncode == 2
+    line = line_of(GOOD.replace(old, new), blamed)
+    assert done.stderr.startswith(f"check-protocol: {file}:{line}: ")
+    assert done.stderr.count("\n") == 1
 
 
 def test_json_has_lines_too(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from syncproof.models.transitions import PROPERTIES
 from syncproof.models.verdict import Answer, Verdict
 from syncproof.registry import find
 from syncproof.request import Request, resolve
+from syncproof.swarm import swarm_of
 
 DOCS = Path(__file__).parents[1] / "docs"
 TRANSLATE = (DOCS / "translate.md").read_text(encoding="utf-8")
@@ -52,6 +53,8 @@ class Claim:
     def engines(self) -> tuple[str, ...]:
         """Those that the line is asked of: all of `ENGINES`, or the one that it names."""
         words = shlex.split(self.arguments)
+        if "--swarm" in words:
+            return ("swarm",)
         return (words[words.index("--engine") + 1],) if "--engine" in words else ENGINES
 
 
@@ -105,7 +108,7 @@ def answered(spec: str, arguments: list[str], engine: str) -> Verdict:
     memory = parse_size(asked.memory) if asked.memory else 0
     subject = resolve(asked, find(spec))
     budget = Budget(asked.budget_states, asked.budget_seconds, memory)
-    (found,) = engines_for(engine)
+    (found,) = (swarm_of(asked),) if engine == "swarm" else engines_for(engine)
     return found.check(subject.instance, subject.question, budget, lambda *_: None)
 
 

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
 
-from syncproof.checkers.certificate.run import NotCertified, SingleRun
+from syncproof.checkers.certificate.clocks import GAPS, SOUND, first_gap
+from syncproof.checkers.certificate.closure import MOST_STEPS, Closure
+from syncproof.checkers.certificate.execution import Beyond, Execution, run
+from syncproof.checkers.certificate.roles import NotCertified
+from syncproof.checkers.explicit.check import assignments
 from syncproof.checkers.explicit.search import Budget, Meter
 from syncproof.models.core import Unresolved
 from syncproof.models.instance import Instance
 from syncproof.models.reaches import declared_reaches
 from syncproof.models.verdict import Answer, PropertyVerdict, Question, Verdict
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """One assignment's run, shown to be the only one."""
+
+    steps: int
+    reached: set[str]
+    persisting: set[str]
 
 
 def check(
@@ -46,29 +60,28 @@ def certify(
     A text when there is none: what is not ordered. That does not make the protocol wrong; a
     general engine decides.
     """
-    obstacle = _outside(instance)
+    obstacle = outside(instance)
     if obstacle:
         return obstacle
     states = transitions = depth = assigned = 0
     reached: set[str] = set()
     persists: set[str] = set()
-    pending: list[dict[Hashable, Hashable]] = [{}]
+    pending: list[dict[Hashable, Hashable]] = [dict(each) for each in assignments(instance)]
     while pending:
         choices = pending.pop(0)
         try:
-            run = SingleRun(instance.parts(choices), Meter(budget or Budget(), report))
-            run.run()
+            found = certificate(instance, choices, Meter(budget or Budget(), report))
         except Unresolved as choice:
             pending[:0] = [{**choices, choice.name: value} for value in choice.values]
             continue
         except NotCertified as reason:
             return str(reason)
         assigned += 1
-        states += run.steps + 1
-        transitions += run.steps
-        depth = max(depth, run.steps)
-        reached |= run.reached
-        persists |= run.persisting()
+        states += found.steps + 1
+        transitions += found.steps
+        depth = max(depth, found.steps)
+        reached |= found.reached
+        persists |= found.persisting
     missing = [name for name in declared_reaches(instance.kind) if name not in reached]
     if missing:
         return f"no run reaches {missing[0]!r}"
@@ -88,12 +101,41 @@ def certify(
     )
 
 
-def _outside(instance: Instance) -> str:
+def certificate(
+    instance: Instance, choices: Mapping[Hashable, Hashable], meter: Meter
+) -> Certificate:
+    """The certificate under one assignment; `NotCertified` says why there is none.
+
+    Clocks are quick and know little, the closure knows more and is for runs that are not long.
+    """
+    try:
+        made = run(lambda: instance.parts(choices), meter)
+        gap = first_gap(made.record)
+        if gap[0] == SOUND:
+            return Certificate(made.record.steps, made.roles.reached, made.persisting())
+        reason = _said(made, gap)
+        if made.record.steps > MOST_STEPS:
+            raise NotCertified(reason)
+    except Beyond:
+        pass
+    closure = Closure(instance.parts(choices), meter)
+    closure.run()
+    return Certificate(closure.steps, closure.roles.reached, closure.persisting())
+
+
+def _said(made: Execution, gap: tuple[int, int, int, int]) -> str:
+    kind, process, place, other = gap
+    names = made.roles.names
+    where = str(made.places.slot_at(place)) if place >= 0 else "memory"
+    return GAPS[kind].format(process=names[process], place=where, other=names[other])
+
+
+def outside(instance: Instance) -> str:
     """What of the instance the certificate does not cover at all."""
     if instance.mutation is not None:
         return "mutants are left to the explicit engines"
     if instance.profile.load_order == "none":
         return "loads may be served early"
-    if instance.initial_choices():
-        return "memory starts with any value"
+    if instance.profile.quiet == "target":
+        return "quiet completes towards the target only"
     return ""

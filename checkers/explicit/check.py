@@ -29,6 +29,10 @@ from syncproof.models.verdict import Answer, PropertyVerdict, Question, Trace, V
 ENGINES = ("reference", "reduced")
 
 
+Search = Callable[[System, frozenset[str], Meter], Exploration]
+"""A search of one system that judges all that is asked."""
+
+
 class Interrupted(Exception):
     """The search was interrupted; ``verdict`` says what was covered."""
 
@@ -42,6 +46,7 @@ class Coverage:
     """What the searches of all assignments found together."""
 
     meter: Meter
+    search: Search | None = None
     findings: list[tuple[Finding, Exploration, Choices]] = field(default_factory=list)
     assignments: int = 0
     left: int = 0
@@ -58,15 +63,17 @@ def check(
     engine: str = "reduced",
     budget: Budget | None = None,
     report: Callable[[int, int, int], None] | None = None,
+    search: Search | None = None,
 ) -> Verdict:
     """Search every assignment of the free choices and give the verdict with its trace.
 
+    ``search`` is another engine's own search of one system, which also judges hangs and races.
     Raises `UserError` for what the user can mend and `Interrupted` on Ctrl-C.
     """
-    if engine not in ENGINES:
+    if search is None and engine not in ENGINES:
         raise UserError(f"no engine {engine!r}", where="--engine", expected=", ".join(ENGINES))
     asked = frozenset(question.properties)
-    coverage = Coverage(Meter(budget or Budget(), report))
+    coverage = Coverage(Meter(budget or Budget(), report), search)
     try:
         _search_all(instance, asked, engine, coverage)
     except KeyboardInterrupt:
@@ -117,6 +124,8 @@ def _search_one(
     instance: Instance, choices: Choices, asked: frozenset[str], engine: str, coverage: Coverage
 ) -> Exploration:
     system = instance.system(choices)
+    if coverage.search is not None:
+        return _search_by(coverage.search, system, asked, coverage.meter)
     choose: Choose | None = None
     if engine == "reduced" and PersistentSets.covers(system):
         choose = PersistentSets(system, asked).choose
@@ -126,6 +135,15 @@ def _search_one(
         return explore(system, choose, asked, coverage.meter, deepest=deepest)
     except Unresolved:
         coverage.meter.states, coverage.meter.transitions = before
+        raise
+
+
+def _search_by(search: Search, system: System, asked: frozenset[str], meter: Meter) -> Exploration:
+    before = (meter.states, meter.transitions)
+    try:
+        return search(system, asked, meter)
+    except Unresolved:
+        meter.states, meter.transitions = before
         raise
 
 
@@ -141,9 +159,9 @@ def _note(
     A reduced search that finds a hang has not seen all that the full one would: it decides
     nothing else (docs/soundness.md).
     """
-    if found.stopped or found.findings:
+    if found.stopped or (found.findings and not found.whole):
         coverage.complete = False
-    else:
+    elif not found.whole:
         hung = hung_states(found)
         if hung and "deadlock-free" in asked:
             message = "no run from here lets every process finish"

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from syncproof.checkers.explicit.causes import told_with_causes
 from syncproof.checkers.explicit.persistent import PersistentSets
 from syncproof.checkers.explicit.search import Exploration, Finding, judge_end, racing
 from syncproof.checkers.explicit.waiting import core_of_hang, wait_for_table
 from syncproof.models.errors import UserError
 from syncproof.models.instance import Choices
 from syncproof.models.lowering import ActionKind
-from syncproof.models.narrate import NotEnabled, describe, follow, narrate
+from syncproof.models.narrate import (
+    NotEnabled,
+    describe,
+    follow,
+    narrate,
+    puts_of,
+    touched,
+)
 from syncproof.models.system import System
 from syncproof.models.transitions import Overfull, State, Step, Transition
-from syncproof.models.verdict import Question, Trace
+from syncproof.models.verdict import Question, Trace, TraceStep
 
 Taken = Sequence[tuple[State, Transition]]
 MOST_STATES_TO_JUDGE_A_HANG = 20_000
@@ -43,18 +51,33 @@ def build_trace(
         steps = without_needless_steps(sliced if wrong(sliced) else full, wrong)
         shown = list(range(len(steps)))
     taken = follow(system, steps)
+    told = told_with_causes(system, taken)
+    edge, unordered = missing_edge(system, taken, told, finding)
     return Trace(
         question,
         finding.failure.property,
         finding.failure.message,
         tuple(sorted((spoken(name), str(value)) for name, value in choices.items())),
         tuple(str(each.process) for each in system.automata),
-        narrate(system, taken),
+        told,
         tuple(shown),
         fewest,
-        missing_edge(system, taken, finding),
+        edge,
         wait_for_table(system, follow(system, full), finding),
+        unordered=unordered,
+        memory=touched(system, told, awaited(system, taken, finding)),
     )
+
+
+def awaited(system: System, taken: Taken, finding: Finding) -> set[int]:
+    """The cells on which processes wait when a run has ended in a hang."""
+    if finding.failure.property != "deadlock-free":
+        return set()
+    end = taken[-1][1].state if taken else system.initial_transition().state
+    nodes = [system.node(end, process) for process in range(system.processes)]
+    actions = [each for node in nodes if node.state == "run" for each in node.actions]
+    cells = {cell for each in actions if each.waits for cell in each.cells}
+    return {cell for cell in cells if cell < len(system.cells)}
 
 
 def spoken(name: object) -> str:
@@ -255,22 +278,47 @@ def _ordered(system: System) -> bool:
 # The missing edge
 
 
-def missing_edge(system: System, taken: Taken, finding: Finding) -> str:
-    """A sentence that names what nothing orders."""
+def missing_edge(
+    system: System, taken: Taken, told: Sequence[TraceStep], finding: Finding
+) -> tuple[str, tuple[int, ...]]:
+    """A sentence that names what nothing orders, and the two steps if both are in the run."""
     if finding.failure.property == "race-free":
-        return finding.failure.message
+        return finding.failure.message, ()
     if finding.failure.property != "happens-before" or not taken:
-        return ""
+        return "", ()
     state, last = taken[-1]
+    end = len(taken) - 1
     node = system.node(state, last.step.process)
     reader = system.automata[last.step.process].process
     where = f"the read in {reader}, {node.place}"
     cells = node.actions[last.step.what[0]].cells
     culprit = _overwriter(system, taken, cells, finding.failure.expected)
     if culprit is None:
-        return f"nothing orders the landing of {finding.failure.expected} before {where}"
+        edge = f"nothing orders the landing of {finding.failure.expected} before {where}"
+        late = _not_landed(system, taken, told, cells, finding.failure.expected)
+        return edge, () if late is None else (late, end)
     before, transition = taken[culprit]
-    return f"nothing orders this landing after {where}: {describe(system, before, transition)}"
+    edge = f"nothing orders this landing after {where}: {describe(system, before, transition)}"
+    return edge, (end, culprit)
+
+
+def _not_landed(
+    system: System, taken: Taken, told: Sequence[TraceStep], cells: Sequence[int], expected: str
+) -> int | None:
+    """The step with a put of what was expected to the block of ``cells``, if it is in flight."""
+    blocks = {system.cells[cell].slot for cell in cells}
+    landed = [(each.put, each.what[:-1]) for each in told if each.put >= 0]
+    for number, (state, transition) in enumerate(taken):
+        step = transition.step
+        if step.kind != "process":
+            continue
+        for packet in puts_of(system.node(state, step.process).actions[step.what[0]]):
+            put = tuple(cell for cell, _, _ in packet.writes)
+            is_there = blocks & {system.cells[cell].slot for cell in put}
+            values = {str(system.values[value]) for _, value, _ in packet.writes if value >= 0}
+            if is_there and (number, put) not in landed and expected in values:
+                return number
+    return None
 
 
 def _overwriter(system: System, taken: Taken, cells: Sequence[int], expected: str) -> int | None:

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
-from syncproof.checkers.explicit.counterexample import breaks, spoken
+from syncproof.checkers.explicit.causes import told_with_causes
+from syncproof.checkers.explicit.counterexample import awaited, breaks, spoken
 from syncproof.checkers.explicit.search import Finding, race_pairs
 from syncproof.models.core import Unresolved
 from syncproof.models.instance import Instance
-from syncproof.models.narrate import NotEnabled, follow, narrate
+from syncproof.models.narrate import NotEnabled, follow, touched
 from syncproof.models.system import System
 from syncproof.models.transitions import Failure, State, Step
 from syncproof.models.verdict import Trace
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True)
 class Replayed:
-    """Whether the run could be walked and ends as the trace says; ``position`` is where it left."""
+    """Whether the run could be walked and ends as the trace says; ``position`` is where it left.
+
+    ``trace`` is the run as it is now, if it is reproduced.
+    """
 
     reproduced: bool
     message: str
     position: int
+    trace: Trace | None = None
 
 
 def replay(trace: Trace, instance: Instance) -> Replayed:
@@ -31,7 +40,10 @@ def replay(trace: Trace, instance: Instance) -> Replayed:
     the run ends with the same property broken. For a hang, that no run from there ends is searched
     again.
     """
-    system = system_of(trace, instance)
+    return _under_its_choices(trace, instance, lambda system: _replayed(trace, system))
+
+
+def _replayed(trace: Trace, system: System) -> Replayed:
     steps = [Step(s.kind, s.process, s.what[:-1], s.what[-1]) for s in trace.steps]
     try:
         taken = follow(system, steps)
@@ -39,7 +51,8 @@ def replay(trace: Trace, instance: Instance) -> Replayed:
         step = trace.steps[left.position]
         message = f"step {left.position} is not possible there: {step.actor}: {step.text}"
         return Replayed(False, message, left.position)
-    for position, (told, now) in enumerate(zip(trace.steps, narrate(system, taken), strict=True)):
+    steps_now = told_with_causes(system, taken)
+    for position, (told, now) in enumerate(zip(trace.steps, steps_now, strict=True)):
         if (told.text, told.changes) != (now.text, now.changes):
             message = f"step {position} is now {now.text!r}, in the trace {told.text!r}"
             return Replayed(False, message, position)
@@ -47,35 +60,40 @@ def replay(trace: Trace, instance: Instance) -> Replayed:
     if not _ends_wrong(system, trace, taken, state):
         message = f"the run is possible but does not break {trace.property}"
         return Replayed(False, message, len(steps))
-    return Replayed(True, f"{len(steps)} steps, {trace.property} is broken as before", len(steps))
+    message = f"{len(steps)} steps, {trace.property} is broken as before"
+    finding = Finding(Failure(trace.property, trace.message, -1), state, None)
+    memory = touched(system, steps_now, awaited(system, taken, finding))
+    as_it_is = replace(trace, steps=steps_now, memory=memory)
+    return Replayed(True, message, len(steps), as_it_is)
 
 
 def system_of(trace: Trace, instance: Instance) -> System:
     """The system under the choices that the trace names."""
+    return _under_its_choices(trace, instance, lambda system: _followed(trace, system))
+
+
+def _followed(trace: Trace, system: System) -> System:
+    """The system, after every choice that the run makes was asked for."""
+    with suppress(NotEnabled):
+        follow(system, [Step(s.kind, s.process, s.what[:-1], s.what[-1]) for s in trace.steps])
+    return system
+
+
+def _under_its_choices(trace: Trace, instance: Instance, use: Callable[[System], T]) -> T:
+    """What ``use`` makes of the system, started again whenever it meets another choice."""
     told = dict(trace.choices)
     choices: dict[Hashable, Hashable] = {
-        name: _chosen(name, values, told) for name, values in instance.initial_choices().items()
+        name: chosen(name, values, told) for name, values in instance.initial_choices().items()
     }
     while True:
         try:
-            system = instance.system(choices)
-            _tabulate(system, trace)
+            return use(instance.system(choices))
         except Unresolved as choice:
-            choices[choice.name] = _chosen(choice.name, choice.values, told)
-            continue
-        return system
+            choices[choice.name] = chosen(choice.name, choice.values, told)
 
 
-def _tabulate(system: System, trace: Trace) -> None:
-    """Follow the run as far as it goes, so that every choice it makes is asked for."""
-    try:
-        steps = [Step(s.kind, s.process, s.what[:-1], s.what[-1]) for s in trace.steps]
-        follow(system, steps)
-    except NotEnabled:
-        pass
-
-
-def _chosen(name: Hashable, values: tuple[Hashable, ...], told: dict[str, str]) -> Hashable:
+def chosen(name: Hashable, values: tuple[Hashable, ...], told: dict[str, str]) -> Hashable:
+    """The value that a trace names for a choice; the first where it names none."""
     recorded = told.get(spoken(name))
     return next((value for value in values if str(value) == recorded), values[0])
 

@@ -24,11 +24,15 @@ Choose = Callable[[State, list[Transition]], list[Transition]]
 
 @dataclass(frozen=True)
 class Budget:
-    """How much a search may use; 0 means no limit. Memory in bytes, of the whole process."""
+    """How much a search may use; 0 means no limit. Memory in bytes, of the whole process.
+
+    ``threads`` are those of engines that can use several.
+    """
 
     states: int = 0
     seconds: float = 0.0
     memory: int = 0
+    threads: int = 1
 
 
 @dataclass
@@ -49,13 +53,18 @@ class Meter:
         self.looked += 1
         if limit.states and self.states >= limit.states:
             return f"--budget-states {limit.states}"
-        if self.looked % 256:
-            return ""
+        return "" if self.looked % 256 else self.reached(frontier, self.looked % 2048 == 0)
+
+    def reached(self, frontier: int, look_at_memory: bool = True) -> str:
+        """The same, asked for many states at once."""
+        limit = self.budget
+        if limit.states and self.states >= limit.states:
+            return f"--budget-states {limit.states}"
         if self.report is not None:
             self.report(self.states, frontier, self.depth)
         if limit.seconds and time.monotonic() - self.started >= limit.seconds:
             return f"--budget-seconds {limit.seconds:g}"
-        if limit.memory and self.looked % 2048 == 0 and resident_bytes() >= limit.memory:
+        if limit.memory and look_at_memory and resident_bytes() >= limit.memory:
             return f"--memory {limit.memory // 2**20}M"
         return ""
 
@@ -96,6 +105,8 @@ class Exploration:
     )
     transitions: int = 0
     stopped: str = ""
+    whole: bool = False
+    """Whether everything was searched and judged, so that findings leave nothing undecided."""
 
     def path(self, state: State) -> list[Step]:
         """The steps of the run that the search took to ``state``."""

@@ -12,11 +12,18 @@ from syncproof.checkers.schedule.counters import Counters, check_balances
 from syncproof.checkers.schedule.execution import Costs, Execution, execute
 from syncproof.checkers.schedule.hangs import explain_hang
 from syncproof.checkers.schedule.implied import implied_events, implied_waits, only_counters
-from syncproof.checkers.schedule.pools import may_starve
+from syncproof.checkers.schedule.pools import crowded_queues, may_starve
 from syncproof.checkers.schedule.program import Program, unroll
 from syncproof.checkers.schedule.resets import check_resets
 from syncproof.models.taskflow.collector import collector_paused
-from syncproof.models.taskflow.findings import CHECKED, HANG, Checked
+from syncproof.models.taskflow.findings import (
+    CHECKED,
+    HANG,
+    PENDING,
+    RESET,
+    THRESHOLDS,
+    Checked,
+)
 from syncproof.models.taskflow.schedule import Schedule
 from syncproof.models.verdict import Answer, PropertyVerdict
 
@@ -51,12 +58,12 @@ def _check(schedule: Schedule, costs: Costs | None, price: bool) -> Checking:
     check_resets(program, clocks, collected)
     waits = only_counters(program, implied_waits(program, clocks))
     gone = implied_events(program, waits)
-    starving = may_starve(program, clocks)
+    starving = _starving(program, clocks, collected)
     checked = Checked(
         schedule.name,
         len(schedule.tasks),
         dependencies(program),
-        _answers(program, collected, clocks.exact, starving),
+        _answers(collected, clocks.exact, starving),
         tuple(collected.findings),
         tuple((schedule.tasks[number].name, name) for number, name in waits),
         tuple(gone),
@@ -71,22 +78,37 @@ def dependencies(program: Program) -> int:
     return sum(len(program.groups[g].nodes) for waits in program.waits for g, _ in waits)
 
 
-def _answers(
-    program: Program, collected: Collected, exact: bool, starving: tuple[int, int] | None
-) -> tuple[PropertyVerdict, ...]:
+def _starving(program: Program, clocks: Clocks, collected: Collected) -> str:
+    """Why a task may spin for ever for want of a core; empty if none can."""
+    if not crowded_queues(program):
+        return ""
+    if collected.counts[THRESHOLDS]:
+        return "cores are fewer than queues, and what a wait waits for depends on the run"
+    found = may_starve(program, clocks)
+    if found is None:
+        return ""
+    waiter, notifier = map(program.name, found)
+    return (
+        f"{waiter} may spin on the last core of its pool while {notifier} needs one: "
+        "ask the exploration"
+    )
+
+
+def _answers(collected: Collected, exact: bool, starving: str) -> tuple[PropertyVerdict, ...]:
+    """Proved is what holds as long as events count what is added to them: where one overflows, or
+    a trigger is erased, the rest is not known."""
+    miscounts = collected.counts[PENDING] or collected.counts[RESET]
     found = []
     for name in CHECKED:
         if collected.counts[name]:
             answer = PropertyVerdict(name, Answer.VIOLATED, collected.first(name))
+        elif miscounts:
+            why = "an event overflows, means two things, or loses a trigger"
+            answer = PropertyVerdict(name, Answer.UNDECIDED, why)
         elif not exact:
             answer = PropertyVerdict(name, Answer.UNDECIDED, "the clocks did not settle")
-        elif name == HANG and starving is not None:
-            waiter, notifier = map(program.name, starving)
-            why = (
-                f"{waiter} may spin on the last core of its pool while {notifier} needs one: "
-                "ask the exploration"
-            )
-            answer = PropertyVerdict(name, Answer.UNDECIDED, why)
+        elif name == HANG and starving:
+            answer = PropertyVerdict(name, Answer.UNDECIDED, starving)
         else:
             answer = PropertyVerdict(name, Answer.PROVED)
         found.append(answer)

@@ -33,9 +33,6 @@ class Clocks:
         self.order = execution.order
         self.clock: Array = np.full((program.nodes, len(program.members)), NEVER, dtype=np.int32)
         self._totals = [group.total for group in program.groups]
-        self._in_one_queue = [
-            len({program.queue[node] for node in group.nodes}) == 1 for group in program.groups
-        ]
         self._sums: dict[int, list[int]] = {}
         self._waiters = [0] * len(program.groups)
         for waits in program.waits:
@@ -61,13 +58,12 @@ class Clocks:
         found = self.program.groups[group]
         if self._totals[group] == threshold:
             return found.nodes
-        if self._in_one_queue[group]:
-            sums = self._sums.get(group)
-            if sums is None:
-                sums = self._sums[group] = list(accumulate(found.amounts))
-            at = bisect_left(sums, threshold)
-            return found.nodes[at : at + 1] if at < len(sums) else None
-        return None
+        sums = self._sums.get(group)
+        if sums is None:
+            in_one_queue = len({self.program.queue[node] for node in found.nodes}) == 1
+            sums = self._sums[group] = list(accumulate(found.amounts)) if in_one_queue else []
+        at = bisect_left(sums, threshold)
+        return found.nodes[at : at + 1] if at < len(sums) else None
 
     def _solve(self, passes: int) -> bool:
         if not self.spare:

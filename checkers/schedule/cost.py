@@ -28,7 +28,7 @@ def cost_of(
         makespan,
         execute(program, costs, in_order=False).makespan,
         max(busy, default=0.0),
-        operator_by_operator(program.schedule, costs) * program.schedule.launches.count,
+        operator_by_operator(program, execution, costs) * program.schedule.launches.count,
         shorter,
         {name: makespan - busy[i] for i, name in enumerate(queues)},
         contention(program, execution),
@@ -59,19 +59,19 @@ def gains(schedule: Schedule, events: Iterable[str], costs: Costs) -> dict[str, 
     }
 
 
-def operator_by_operator(schedule: Schedule, costs: Costs) -> float:
-    """The same tasks, operator after operator, all cores of a kind on each, a barrier after each.
+def operator_by_operator(program: Program, execution: Execution, costs: Costs) -> float:
+    """A launch, operator after operator, all cores of a kind on each, a barrier after each.
 
-    Operators come in the order of their first tasks in a run; tasks without one are each their own.
-    Tasks go to the core that is free first, the longest first.
+    Operators come in the order of their first tasks in the run; tasks without one are each their
+    own. Tasks go to the core that is free first, the longest first.
     """
-    order = execute(unroll(schedule), Costs()).order
+    schedule = program.schedule
     cores: dict[tuple[int, str], int] = {}
     for queue in schedule.queues.values():
         key = (queue.rank, queue.core)
         cores[key] = cores.get(key, 0) + 1
     phases: dict[str, dict[tuple[int, str], list[float]]] = {}
-    for node in order:
+    for node in execution.order:
         if node >= len(schedule.tasks):
             continue
         task = schedule.tasks[node]

@@ -125,7 +125,7 @@ class Counters:
         events, zero = self.program.schedule.events, set(self.program.schedule.launches.zero)
         found: dict[str, int] = {}
         for group, total in zip(self.program.groups, sums, strict=True):
-            if events[group.event].kind == COUNTER and group.event not in zero and total:
+            if total and group.event not in zero and events[group.event].kind == COUNTER:
                 found[group.event] = total
         return found
 

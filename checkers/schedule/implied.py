@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
+from numpy.typing import NDArray
 
 from syncproof.checkers.schedule.clocks import Clocks
 from syncproof.checkers.schedule.program import Program
@@ -10,6 +13,8 @@ from syncproof.models.taskflow.schedule import CONSUMING
 
 LARGE = 256
 """Predecessors from which on they are not compared pair by pair."""
+CELLS = 1 << 20
+"""Pairs of predecessors that are compared at once."""
 
 
 def implied_waits(program: Program, clocks: Clocks) -> list[tuple[int, str]]:
@@ -19,13 +24,65 @@ def implied_waits(program: Program, clocks: Clocks) -> list[tuple[int, str]]:
     another; within a task they are removed one by one.
     """
     dropped: dict[tuple[int, str], int] = {}
-    for node in clocks.order:
+    for node in _candidates(program, clocks):
         number = program.task_of(node)
-        if number >= 0 and program.waits[node]:
-            for name in _implied_at(program, clocks, node):
-                dropped[number, name] = dropped.get((number, name), 0) + 1
+        for name in _implied_at(program, clocks, node):
+            dropped[number, name] = dropped.get((number, name), 0) + 1
     times = program.schedule.launches.count
     return [pair for pair, count in sorted(dropped.items()) if count == times]
+
+
+def _candidates(program: Program, clocks: Clocks) -> Iterator[int]:
+    """Tasks one of whose waits may be implied: for most of them arrays say at once that none is."""
+    by_size: dict[int, list[tuple[int, list[int], list[int]]]] = {}
+    for node in clocks.order:
+        if program.task_of(node) < 0 or not program.waits[node]:
+            continue
+        others = _fixed(program, node)
+        owners = [-1] * len(others)
+        for group, threshold in program.waits[node]:
+            found = clocks.needed(group, threshold)
+            if found is not None:
+                others += found
+                owners += [group] * len(found)
+        if len(others) > LARGE:
+            yield node
+        elif len(others) > 1:
+            by_size.setdefault(len(others), []).append((node, others, owners))
+    queues, positions = np.array(program.queue), np.array(program.position)
+    for size, rows in by_size.items():
+        step = max(1, CELLS // (size * size))
+        for at in range(0, len(rows), step):
+            yield from _maybe_implied(rows[at : at + step], clocks, queues, positions)
+
+
+def _maybe_implied(
+    rows: list[tuple[int, list[int], list[int]]],
+    clocks: Clocks,
+    queues: NDArray[np.int_],
+    positions: NDArray[np.int_],
+) -> list[int]:
+    """The nodes with a group all of whose triggers others have before them.
+
+    A row is a node, what precedes it at once, and of which group each of those is.
+    """
+    others, owners = np.array([row[1] for row in rows]), np.array([row[2] for row in rows])
+    # covers[n, a, b]: what is a-th at node n has what is b-th before it
+    columns = queues[others][:, None, :]
+    covers = clocks.clock[others[:, :, None], columns] > positions[others][:, None, :]
+    is_same = owners[:, :, None] == owners[:, None, :]
+    is_covered = (covers & ~is_same).any(axis=1)
+    # a group is covered if none of it is left uncovered
+    is_open = (is_same & ~is_covered[:, None, :]).any(axis=2)
+    found = (~is_open & (owners >= 0)).any(axis=1)
+    return [row[0] for row, may in zip(rows, found, strict=True) if may]
+
+
+def _fixed(program: Program, node: int) -> list[int]:
+    """What precedes a node whatever it waits for."""
+    position = program.position[node]
+    first = [program.members[program.queue[node]][position - 1]] if position else []
+    return first + list(program.before[node])
 
 
 def implied_events(program: Program, waits: list[tuple[int, str]]) -> list[str]:
@@ -42,9 +99,7 @@ def implied_events(program: Program, waits: list[tuple[int, str]]) -> list[str]:
 
 
 def _implied_at(program: Program, clocks: Clocks, node: int) -> list[str]:
-    queue, position = program.queue[node], program.position[node]
-    fixed = [program.members[queue][position - 1]] if position else []
-    fixed += program.before[node]
+    fixed = _fixed(program, node)
     needs: dict[str, list[int]] = {}
     unclear: set[str] = set()
     for group, threshold in program.waits[node]:

@@ -20,9 +20,9 @@ def crowded_queues(program: Program) -> dict[int, str]:
 def may_starve(program: Program, clocks: Clocks) -> tuple[int, int] | None:
     """A task that spins in a crowded pool for what another crowded queue has yet to do, if any.
 
-    If there is none no order of taking cores hangs: take an unfinished node all of whose
-    predecessors are done. If it only wants a core, those that hold the cores spin, and what the
-    first of them spins for is reached without a crowded queue but its own (docs/taskflow.md).
+    If there is none, and each wait is met by what surely precedes it (`thresholds` is proved), no
+    order of taking cores hangs: whoever holds a core and spins waits for a task that needs none
+    of a crowded pool, and that can run (docs/taskflow.md, Pools).
     """
     crowded = crowded_queues(program)
     for queue in crowded:

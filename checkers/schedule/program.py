@@ -9,7 +9,6 @@ mbarrier asks for n phases of arrivals. So a consumed event needs no subtraction
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from syncproof.models.taskflow.schedule import (
@@ -20,6 +19,7 @@ from syncproof.models.taskflow.schedule import (
     PENDING,
     Event,
     Schedule,
+    Task,
     setters_of,
 )
 
@@ -184,7 +184,9 @@ class _Events:
         self.program, self.count = program, count
         self.schedule = program.schedule
         self.zeroed = set(self.schedule.launches.zero)
-        self.group_of: dict[tuple[str, int], int] = {}
+        # Groups by event: of all counters and mbarriers, and of counters that mean what they say.
+        self.counters: dict[str, int] = {}
+        self.plain: dict[str, int] = {}
         self.sets: dict[tuple[str, str], list[int]] = {}
         self.receiver_of: dict[tuple[str, str], Receiver] = {}
 
@@ -192,21 +194,39 @@ class _Events:
         for event in self.schedule.events.values():
             if event.kind in (CROSS_CORE, FLAG):
                 self._add_receivers(event)
-        for node, launch, number in self._nodes():
-            task = self.schedule.tasks[number]
-            for name, amount in task.waits:
-                self._wait(node, launch, task.queue, self.schedule.events[name], amount)
-            for name, amount in task.triggers:
-                for group in self._groups_raised(name, launch, task.queue):
-                    self.program.groups[group].nodes.append(node)
-                    self.program.groups[group].amounts.append(amount)
-                    self.program.triggers[node].append((group, amount))
+        for launch in range(self.schedule.launches.count):
+            self._add_counters(launch)
+            for node, task in enumerate(self.schedule.tasks, launch * self.count):
+                self._add_waits(node, launch, task)
+                self._add_triggers(node, task)
         self.program.receivers = list(self.receiver_of.values())
 
-    def _nodes(self) -> Iterator[tuple[int, int, int]]:
-        for launch in range(self.schedule.launches.count):
-            for number in range(self.count):
-                yield launch * self.count + number, launch, number
+    def _add_counters(self, launch: int) -> None:
+        """A group for each counter and mbarrier; one for each launch for those that are zeroed."""
+        for name, event in self.schedule.events.items():
+            if event.kind in (COUNTER, MBARRIER):
+                is_zeroed = name in self.zeroed
+                if is_zeroed or launch == 0:
+                    self.counters[name] = self._new_group(name, launch if is_zeroed else -1)
+                if event.kind == COUNTER and not event.epochs:
+                    self.plain[name] = self.counters[name]
+
+    def _add_waits(self, node: int, launch: int, task: Task) -> None:
+        waits, plain = self.program.waits[node], self.plain
+        for name, amount in task.waits:
+            if name in plain:
+                waits.append((plain[name], amount))
+            else:
+                waits += self._waits(node, launch, task.queue, self.schedule.events[name], amount)
+
+    def _add_triggers(self, node: int, task: Task) -> None:
+        triggers, groups, counters = self.program.triggers[node], self.program.groups, self.counters
+        for name, amount in task.triggers:
+            counter = counters.get(name, -1)
+            for number in (counter,) if counter >= 0 else self.sets.get((name, task.queue), ()):
+                groups[number].nodes.append(node)
+                groups[number].amounts.append(amount)
+                triggers.append((number, amount))
 
     def _new_group(self, event: str, launch: int = -1) -> int:
         self.program.groups.append(Group(event, launch))
@@ -227,28 +247,13 @@ class _Events:
                 self.sets.setdefault((event.name, setter), []).append(groups[-1])
             self.receiver_of[event.name, waiter] = Receiver(event, waiter, groups, 1)
 
-    def _counter(self, name: str, launch: int) -> int:
-        key = (name, launch if name in self.zeroed else -1)
-        if key not in self.group_of:
-            self.group_of[key] = self._new_group(*key)
-        return self.group_of[key]
-
-    def _groups_raised(self, name: str, launch: int, queue: str) -> list[int]:
-        if self.schedule.events[name].kind in (CROSS_CORE, FLAG):
-            return self.sets.get((name, queue), [])
-        return [self._counter(name, launch)]
-
-    def _wait(self, node: int, launch: int, queue: str, event: Event, amount: int) -> None:
-        waits = self.program.waits[node]
+    def _waits(self, node: int, launch: int, queue: str, event: Event, amount: int) -> Waits:
+        """The sums that a wait asks for, unless its event is a plain counter."""
         if event.kind == COUNTER:
-            times = launch + 1 if event.epochs else 1
-            waits.append((self._counter(event.name, launch), amount * times))
-            return
+            return [(self.counters[event.name], amount * (launch + 1))]
         if event.kind == MBARRIER and (event.name, queue) not in self.receiver_of:
-            groups = [self._counter(event.name, launch)]
-            made = Receiver(event, queue, groups, event.arrivals)
+            made = Receiver(event, queue, [self.counters[event.name]], event.arrivals)
             self.receiver_of[event.name, queue] = made
         receiver = self.receiver_of[event.name, queue]
         receiver.waits += [node] * amount
-        for group in receiver.groups:
-            waits.append((group, len(receiver.waits) * receiver.unit))
+        return [(group, len(receiver.waits) * receiver.unit) for group in receiver.groups]

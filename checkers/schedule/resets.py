@@ -3,6 +3,8 @@ other way round."""
 
 from __future__ import annotations
 
+from itertools import zip_longest
+
 from syncproof.checkers.schedule.clocks import Clocks
 from syncproof.checkers.schedule.collected import Collected
 from syncproof.checkers.schedule.conflicts import quiet_nodes
@@ -33,7 +35,7 @@ def _landings(program: Program) -> list[int]:
     found = list(quiet)
     queues = list(program.schedule.queues.values())
     for number, nodes in enumerate(program.members[: len(queues)]):
-        for node, following in zip(nodes, [*nodes[1:], -1], strict=True):
+        for node, following in zip_longest(nodes, nodes[1:], fillvalue=-1):
             launch = program.launch_of(node)
             is_last = following < 0 or program.launch_of(following) != launch
             found[node] = (

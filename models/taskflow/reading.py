@@ -45,8 +45,11 @@ def read_schedule(path: str) -> Schedule:
     """The schedule in a file; a `UserError` with file and line if there is none."""
     with collector_paused():
         text, form = _text(path)
-        data, places = (_json if form == "json" else _yaml)(text, path)
-        made = _Reader(places).schedule(data)
+        try:
+            data, places = (_json if form == "json" else _yaml)(text, path)
+            made = _Reader(places).schedule(data)
+        except RecursionError:
+            raise UserError("is nested too deeply", where=f"{path}:1") from None
         validate(made)
     return made
 
@@ -100,8 +103,6 @@ def _json(text: str, path: str) -> tuple[Any, Places]:
         raise UserError(
             f"a second {error.key!r:.60}", where=where, expected="each key once"
         ) from None
-    except RecursionError:
-        raise UserError("is nested too deeply", where=f"{path}:1") from None
     except ValueError as error:
         raise UserError(f"is no JSON: {error}", where=f"{path}:1") from None
 
@@ -124,8 +125,6 @@ def _yaml(text: str, path: str) -> tuple[Any, Places]:
         raise UserError(f"is no YAML: {error.problem}", where=where) from None
     except yaml.YAMLError as error:
         raise UserError(f"is no YAML: {error}", where=f"{path}:1") from None
-    except RecursionError:
-        raise UserError("is nested too deeply", where=f"{path}:1") from None
     except ValueError as error:
         raise UserError(f"is no YAML: {error}", where=f"{path}:1") from None
     finally:
@@ -162,6 +161,20 @@ def _check_nodes(root: yaml.Node, path: str) -> None:
 # Data
 
 
+def _event(name: str, part: Mapping[str, Any]) -> Event:
+    """An event of checked values."""
+    return Event(
+        name,
+        part["kind"],
+        part["rank"],
+        part["id"],
+        part["mode"],
+        tuple(part["cores"] or ()),
+        part["arrivals"],
+        part["epochs"],
+    )
+
+
 class _Reader:
     def __init__(self, places: Places) -> None:
         self.places = places
@@ -195,10 +208,7 @@ class _Reader:
                 for n, p in sections["tensors"].items()
             },
             {n: Queue(n, p["rank"], p["core"], p["pool"]) for n, p in sections["queues"].items()},
-            {
-                n: Event(n, **{**p, "cores": tuple(p["cores"] or ())})
-                for n, p in sections["events"].items()
-            },
+            {n: _event(n, p) for n, p in sections["events"].items()},
             self._tasks(data["tasks"], sections["tensors"]),
             {n: Pool(n, p["rank"], p["size"]) for n, p in sections["pools"].items()},
             self._launches(data.get("launches", {})),
@@ -209,9 +219,14 @@ class _Reader:
         if not isinstance(data, dict):
             self.fail((section,), f"{section} is {data!r:.40}", "names, each with its keys")
         found = {}
+        # Of a million events most are written alike; 1, 1.0 and true are not.
+        alike: dict[str, dict[str, Any]] = {}
         for name, part in data.items():
             self._name((section, name), name)
-            found[name] = self._keys((section, name), part, PARTS[section])
+            text = repr(part)
+            if text not in alike:
+                alike[text] = self._keys((section, name), part, PARTS[section])
+            found[name] = alike[text]
         return found
 
     def _keys(self, path: Path_, data: Any, keys: Mapping[str, Key]) -> dict[str, Any]:

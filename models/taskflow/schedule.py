@@ -71,8 +71,7 @@ class Queue:
     pool: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """What one queue raises and another waits for.
 
     ``counter``: an int32 of ``rank``, raised by atomic adds from anywhere, waited for with >=;

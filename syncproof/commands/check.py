@@ -6,16 +6,17 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import redirect_stdout
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
-from syncproof.budget import default_memory, memory_ceiling, parse_size
+from syncproof.budget import available_cores, default_memory, memory_ceiling, parse_size
 from syncproof.checkers.explicit.check import Interrupted
 from syncproof.checkers.explicit.search import Budget
-from syncproof.engines import Engine, combined, engines_for, unfinished
+from syncproof.commands.drawings import Drawings
+from syncproof.engines import Engine, combined, engines_for, unbounded_engines_for, unfinished
 from syncproof.models.errors import UserError
 from syncproof.models.verdict import EXIT_CODES, SCHEMA, Answer, Verdict, to_data
 from syncproof.registry import blaming, find
@@ -40,19 +41,22 @@ class Output:
     quiet: bool = False
     verbose: bool = False
     timings: bool = False
+    drawings: Drawings = field(default_factory=Drawings)
 
     @property
     def to_standard_output(self) -> bool:
         """Whether a file goes to standard output, which the report must then leave alone."""
-        return STANDARD_OUTPUT in (self.json, self.trace)
+        return STANDARD_OUTPUT in (self.json, self.trace) or self.drawings.to_standard_output
 
     def check(self) -> None:
         """Refuse what cannot be written, before the work is done."""
         if self.json and self.json == self.trace:
             raise UserError("--json and --trace are one file", where="--trace", expected="two")
-        for option, path in (("--json", self.json), ("--trace", self.trace)):
+        files = (("--json", self.json), ("--trace", self.trace))
+        for option, path in files:
             if path:
                 check_writable(path, option)
+        self.drawings.check(files)
 
 
 @dataclass(frozen=True)
@@ -84,19 +88,40 @@ class Answered:
 def run(request: Request, output: Output, also: Sequence[str] = ()) -> int:
     """Answer a request; gives the exit code."""
     output.check()
-    engines = engines_for(request.engine)
+    engines = _engines(request)
     memory = parse_size(request.memory) if request.memory else default_memory()
-    budget = Budget(request.budget_states, request.budget_seconds, memory)
+    threads = request.threads or available_cores()
+    budget = Budget(request.budget_states, request.budget_seconds, memory, threads)
     with redirect_stdout(sys.stderr):
         asked = resolve(request, find(request.protocol, also))
         answered = ask(asked, engines, budget, timings=output.timings)
     console = console_on(sys.stderr if output.to_standard_output else sys.stdout)
     report(console, answered, request, asked, output)
     write(answered, output)
+    output.drawings.write(
+        answered.verdict,
+        about=summary_of(asked),
+        again=request.command(),
+        engines=answered.verdicts,
+    )
     if answered.interrupted:
         print("interrupted: the verdict above is of what was covered until then", file=sys.stderr)
         return INTERRUPTED
     return EXIT_CODES[answered.verdict.answer]
+
+
+def _engines(request: Request) -> Sequence[Engine]:
+    if request.cluster and not request.swarm:
+        raise UserError("--cluster without --swarm", where="--cluster", expected="--swarm N")
+    if request.swarm and request.unbounded:
+        raise UserError("--swarm with --rounds unbounded", where="--swarm", expected="--rounds R")
+    if request.unbounded:
+        return unbounded_engines_for(request.engine)
+    if not request.swarm:
+        return engines_for(request.engine)
+    from syncproof.swarm import swarm_of  # starts processes: seldom needed
+
+    return [swarm_of(request)]
 
 
 def ask(
@@ -146,14 +171,19 @@ def least_bytes(asked: Asked) -> int:
     return cells * LEAST_BYTES_OF_A_CELL
 
 
+def summary_of(asked: Asked) -> str:
+    """What a protocol says of itself in its first line."""
+    return (asked.subject.kind.__doc__ or "").strip().partition("\n")[0]
+
+
 def report(
     console: Console, answered: Answered, request: Request, asked: Asked, output: Output
 ) -> None:
     """Print the verdict, each engine's where they disagree, and the lines that end every run."""
     verdict = answered.verdict
     if not output.quiet:
-        text = (asked.subject.kind.__doc__ or "").strip().partition("\n")[0]
-        print_columns(console, [(Text(request.protocol, style="bold"), text)], indent=0)
+        name = Text(request.protocol, style="bold")
+        print_columns(console, [(name, summary_of(asked))], indent=0)
         console.print()
         if verdict.answer is Answer.BROKEN:
             print_answers(console, verdict.properties)

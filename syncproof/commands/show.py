@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from syncproof.checkers.explicit.mutating import find_mutants
+from syncproof.commands.drawings import Drawings
 from syncproof.models.errors import UserError
 from syncproof.models.instance import Instance
 from syncproof.models.memory import Region
@@ -31,11 +32,16 @@ from syncproof.reports.text import many, printable
 from syncproof.request import Request, resolve
 
 
-def run(request: Request, verbose: bool) -> int:
+def run(request: Request, verbose: bool, drawings: Drawings) -> int:
     """Show what ``request.protocol`` names; a recorded file is shown without its protocol."""
-    console = console_on(sys.stdout)
+    drawings.check()
+    console = console_on(sys.stderr if drawings.to_standard_output else sys.stdout)
     if is_recorded(request.protocol):
-        show_recorded(console, request.protocol, verbose)
+        recorded = show_recorded(console, request.protocol, verbose)
+        if drawings.files:
+            _draw(recorded, drawings)
+    elif drawings.files:
+        raise UserError("is a protocol", where=request.protocol, expected="a trace or verdict file")
     else:
         show_protocol(console, request)
     return 0
@@ -46,26 +52,48 @@ def is_recorded(name: str) -> bool:
     return name.endswith(".json")
 
 
-def show_recorded(console: Console, path: str, verbose: bool) -> None:
-    """Print a trace or a verdict from its JSON file."""
+def show_recorded(console: Console, path: str, verbose: bool) -> Trace | tuple[Verdict, ...]:
+    """Print a trace or a verdict from its JSON file, or the verdicts of several engines."""
     data = read_json(path)
     kind = data.get("kind") if isinstance(data, dict) else None
-    if kind == "comparison":
-        verdicts = data.get("verdicts")
-        for each in verdicts if isinstance(verdicts, list) else []:
-            _show_verdict(console, from_data(Verdict, each, path), verbose)
-    elif kind == "verdict":
-        _show_verdict(console, from_data(Verdict, data, path), verbose)
-    else:
-        print_trace(console, read_trace(path, data), verbose=verbose)
+    if kind not in ("comparison", "verdict"):
+        trace = read_trace(path, data)
+        print_trace(console, trace, verbose=verbose)
+        return trace
+    given = [data] if kind == "verdict" else data.get("verdicts")
+    if not isinstance(given, list) or not given:
+        raise UserError("is a comparison without verdicts", where=path)
+    verdicts = tuple(from_data(Verdict, each, path) for each in given)
+    for each in verdicts:
+        if each.trace is not None:
+            _check_steps(each.trace, path)
+        _show_verdict(console, each, verbose)
+    return verdicts
+
+
+def _draw(recorded: Trace | tuple[Verdict, ...], drawings: Drawings) -> None:
+    if isinstance(recorded, Trace):
+        drawings.write(recorded)
+        return
+    from syncproof.commands.check import Answered  # brings the engines along
+
+    drawings.write(Answered(recorded).verdict, engines=recorded)
 
 
 def read_trace(path: str, data: Any = None) -> Trace:
     """The trace that a JSON file holds."""
     trace: Trace = from_data(Trace, read_json(path) if data is None else data, path)
-    if any(not 0 <= number < len(trace.steps) for number in trace.shown):
-        raise UserError("shows a step that it does not have", where=path)
+    _check_steps(trace, path)
     return trace
+
+
+def _check_steps(trace: Trace, path: str) -> None:
+    """Refuse a trace whose steps name steps that are not there, or not before them."""
+    if any(not 0 <= number < len(trace.steps) for number in (*trace.shown, *trace.unordered)):
+        raise UserError("shows a step that it does not have", where=path)
+    for number, step in enumerate(trace.steps):
+        if step.put >= number or any(not 0 <= cause < number for cause in step.after):
+            raise UserError(f"step {number} comes after one that is not before it", where=path)
 
 
 def _show_verdict(console: Console, verdict: Verdict, verbose: bool) -> None:

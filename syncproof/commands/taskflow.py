@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,9 +12,11 @@ from rich.console import Console
 from rich.text import Text
 
 from syncproof.checkers.schedule.check import Checking, check
-from syncproof.checkers.schedule.cost import contention, gains, sending
-from syncproof.checkers.schedule.execution import Costs
+from syncproof.checkers.schedule.cost import contention, contention_over_time, gains, sending
+from syncproof.checkers.schedule.execution import Costs, execute
+from syncproof.checkers.schedule.program import unroll
 from syncproof.models.errors import UserError
+from syncproof.models.taskflow.collector import collector_paused
 from syncproof.models.taskflow.findings import Cost
 from syncproof.models.taskflow.format import json_schema
 from syncproof.models.taskflow.moe import BACKWARD, FORWARD, Layer
@@ -58,6 +61,11 @@ def print_schema() -> int:
 
 def run(asked: Asked) -> int:
     """Check a schedule, or the generated ones; gives the exit code."""
+    with collector_paused():
+        return _run(asked)
+
+
+def _run(asked: Asked) -> int:
     files = {
         name: path
         for name in ("json", "svg", "perfetto", "write")
@@ -161,12 +169,18 @@ def _report_notes(console: Console, schedule: Schedule, found: Checking, asked: 
         kept = ", ".join(f"{n}={v}" for n, v in list(checked.persists.items())[:5])
         rows.append(("persists", f"{kept}: zero them, or count by epochs, before the next launch"))
     if checked.cost:
-        rows += cost_rows(checked.cost, schedule, found)
+        direction = schedule.name.rpartition(" ")[2]
+        rows += cost_rows(checked.cost, schedule, found, naive_contention(asked, direction))
     print_columns(console, [(name, printable(text)) for name, text in rows])
 
 
-def cost_rows(cost: Cost, schedule: Schedule, found: Checking) -> list[tuple[str, str]]:
-    """What a schedule costs, in words; all of it simulated with the tasks' own durations."""
+def cost_rows(
+    cost: Cost, schedule: Schedule, found: Checking, naive: Mapping[str, int]
+) -> list[tuple[str, str]]:
+    """What a schedule costs, in words; all of it simulated with the tasks' own durations.
+
+    ``naive`` are the peaks of contention without rank-aware order, by operator.
+    """
     if not cost.makespan:
         return []
     rows = [
@@ -190,19 +204,27 @@ def cost_rows(cost: Cost, schedule: Schedule, found: Checking) -> list[tuple[str
     )
     for operator in sorted(sending(schedule)):
         peak = max(contention(found.program, found.execution, [operator]).values())
-        rows.append(
-            (
-                "contention",
-                f"{operator or 'transfers'}: {many(peak, 'rank')} at most send to one at once",
-            )
-        )
+        text = f"{operator or 'transfers'}: {many(peak, 'rank')} at most send to one at once"
+        rows.append(("contention", text + (f", {naive[operator]} in naive order" if naive else "")))
     return rows
+
+
+def naive_contention(asked: Asked, direction: str) -> dict[str, int]:
+    """The peaks of the same layer when all ranks send to rank 0 first; none for a file's."""
+    if asked.file or not asked.layer.reorder:
+        return {}
+    program = unroll(generate(replace(asked.layer, direction=direction, reorder=False)))
+    run = execute(program, asked.costs)
+    return {
+        operator: max(contention(program, run, [operator]).values())
+        for operator in sending(program.schedule)
+    }
 
 
 def _explore(console: Console, schedule: Schedule, asked: Asked) -> Answer:
     """Ask the engine that explores interleavings, on the chosen fabric."""
     from syncproof.checkers.automatic import check as explore
-    from syncproof.checkers.explicit.check import question_of
+    from syncproof.checkers.explicit.check import Interrupted, question_of
     from syncproof.checkers.explicit.search import Budget
     from syncproof.models.bounds import Bounds
     from syncproof.models.instance import Instance
@@ -212,7 +234,11 @@ def _explore(console: Console, schedule: Schedule, asked: Asked) -> Answer:
     bounds = Bounds(ranks=schedule.ranks, rounds=1)
     instance = Instance(protocol_of(schedule), bounds, load_profile(asked.fabric), {})
     question = question_of(instance, schedule.name)
-    verdict = explore(instance, question, "auto", Budget(states=500_000))
+    try:
+        verdict = explore(instance, question, "auto", Budget(states=500_000))
+    except Interrupted as error:
+        verdict = error.verdict
+        print("interrupted: the exploration covers less than all runs", file=sys.stderr)
     console.print(Text(f"explored on {asked.fabric}: {many(verdict.states, 'state')}"))
     print_answers(console, verdict.properties)
     return verdict.answer
@@ -225,7 +251,12 @@ def _write(schedule: Schedule, found: Checking, asked: Asked) -> None:
         return
     run = found.execution
     bars = bars_of(schedule, run.start, run.end)
-    gantt = Gantt(schedule, bars, found.checked.findings)
+    last = max((bar.end for bar in bars.values()), default=0.0)
+    senders = {
+        rank: [(time, ranks) for time, ranks in levels if time <= last]
+        for rank, levels in contention_over_time(found.program, run).items()
+    }
+    gantt = Gantt(schedule, bars, found.checked.findings, senders)
     if asked.svg:
         if len(schedule.tasks) > LARGEST_SVG:
             raise UserError(

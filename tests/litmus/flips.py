@@ -316,7 +316,6 @@ PROGRAMS = (
 NOT_FLIPPED = {
     "name": "says which profile it is",
     "in_flight": "bounds the search; a run beyond it is undecided",
-    "cache_line": "a region states its own line",
     "latency_ns": "the emulator's alone",
     "hops": "gives other keys for one class of hops (test_each_hop_class_has_its_own_keys)",
     "ranks_per_switch": "divides hops into classes (test_each_hop_class_has_its_own_keys)",

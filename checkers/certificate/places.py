@@ -1,0 +1,194 @@
+"""Memory as a straight run sees it: *places*, the cells that are always accessed together.
+
+The cells of one field in one atom that only ever move together are one place. Which do shows
+while the run goes on: an access to a part of a place raises `Divided`, and the run begins anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from syncproof.models.instance import Parts
+from syncproof.models.memory import Region, Slot
+from syncproof.models.values import AnyOf, Block, Mark, Opaque, Payload, Torn, typed
+
+Fields = tuple[str, ...]
+Division = dict[str, list[tuple[int, Fields]]]
+"""The places of each block of a region by name, as (atom, fields)."""
+
+
+class Divided(Exception):
+    """A place was accessed in part; the division is now finer."""
+
+
+@dataclass(frozen=True)
+class Access:
+    """How a block's fields are accessed: places by their number in the block, with their fields.
+
+    ``order`` are all fields as they lie, each with whether control flow compares it; ``may_tear``
+    says that one of them is in two places.
+    """
+
+    places: tuple[int, ...]
+    fields: tuple[Fields, ...]
+    order: tuple[tuple[str, bool], ...]
+    may_tear: bool
+
+
+def coarsest(parts: Parts) -> Division:
+    """Each atom one place; a block that is stored as one, one place in all."""
+    division: Division = {}
+    for region in parts.layout.regions:
+        found: dict[int, list[str]] = {}
+        for atom, field, _ in parts.layout.atoms(region):
+            fields = found.setdefault(0 if region.on_chip else atom, [])
+            if field not in fields:
+                fields.append(field)
+        division[region.name] = [(atom, tuple(fields)) for atom, fields in found.items()]
+    return division
+
+
+class Places:
+    """Numbers of places for slots, and values for what they hold."""
+
+    def __init__(self, parts: Parts, division: Division) -> None:
+        self._division = division
+        self._first: dict[tuple[Region, int], tuple[int, int]] = {}
+        self._accesses: dict[tuple[Region, Fields], Access] = {}
+        self.count = 0
+        self._starts: list[tuple[int, Region, int]] = []
+        for region in parts.layout.regions:
+            for rank in region.owners():
+                self._first[region, rank] = self.count, len(division[region.name])
+                self._starts.append((self.count, region, rank))
+                self.count += region.blocks * len(division[region.name])
+
+    def first_of(self, slot: Slot) -> int:
+        """The number of a block's first place."""
+        first, per_block = self._first[slot.region, slot.rank]
+        return first + slot.number * per_block
+
+    def of_region(self, region: Region) -> Iterator[tuple[Fields, range]]:
+        """The places of a region, those of the same fields and rank together."""
+        groups = self._division[region.name]
+        for rank in region.owners():
+            first, step = self._first[region, rank]
+            for i, (_, fields) in enumerate(groups):
+                yield fields, range(first + i, first + region.blocks * step, step)
+
+    def slot_at(self, place: int) -> Slot:
+        """The block and the fields that a place is."""
+        start, region, rank = max(
+            (each for each in self._starts if each[0] <= place), key=lambda each: each[0]
+        )
+        groups = self._division[region.name]
+        block, group = divmod(place - start, len(groups))
+        number = block
+        index: list[int] = []
+        for extent in reversed(region.extents):
+            index.append(number % extent)
+            number //= extent
+        return Slot(region, rank, tuple(reversed(index)), groups[group][1], block)
+
+    def access(self, region: Region, names: Fields) -> Access:
+        """How these fields of a region's blocks are accessed; `Divided` if only now it shows."""
+        found = self._accesses.get((region, names))
+        if found is None:
+            found = self._accesses[region, names] = self._find_access(region, names)
+        return found
+
+    def _find_access(self, region: Region, names: Fields) -> Access:
+        groups = self._division[region.name]
+        wanted = set(names)
+        finer: list[tuple[int, Fields]] = []
+        for atom, fields in groups:
+            inside = tuple(f for f in fields if f in wanted)
+            outside = tuple(f for f in fields if f not in wanted)
+            finer += [(atom, part) for part in (inside, outside) if part]
+        if len(finer) > len(groups):
+            self._division[region.name] = finer
+            raise Divided
+        chosen = [(i, fields) for i, (_, fields) in enumerate(groups) if fields[0] in wanted]
+        places = tuple(i for i, _ in chosen)
+        held = tuple(fields for _, fields in chosen)
+        compared = region.compared
+        order = tuple((name, name in compared) for name in region.names if name in wanted)
+        return Access(places, held, order, len(order) < sum(map(len, held)))
+
+    def atoms(self, region: Region, access: Access) -> list[tuple[int, ...]]:
+        """The places of an access, those of one atom together, in order of their bytes."""
+        found: dict[int, list[int]] = {}
+        for place in access.places:
+            found.setdefault(self._division[region.name][place][0], []).append(place)
+        return [tuple(found[atom]) for atom in sorted(found)]
+
+
+AS_IT_IS = frozenset((int, Mark, Payload))
+"""Values that cannot change and that every field of a block can hold."""
+
+
+def captured(slot: Slot, value: Any) -> tuple[Fields, Any]:
+    """Which fields a put of ``value`` writes, and what a place then holds, unchangeable.
+
+    What is held is the value itself, a token to be spread when it is read, or a field's values by
+    name.
+    """
+    if type(value) in AS_IT_IS:
+        return slot.names, value
+    if isinstance(value, Mapping | Block):
+        spread = slot.spread(value)
+        for each in spread.values():
+            hash(each)
+        return tuple(spread), spread
+    if isinstance(value, Opaque):
+        value = value.value
+    hash(value)
+    return slot.names, value
+
+
+def held_at_first(slot: Slot, choices: Mapping[Any, Any]) -> Any:
+    """What the places of a block hold at first, in the form of `captured`."""
+    region = slot.region
+    if isinstance(region.initial, AnyOf):
+        block = Slot(region, slot.rank, slot.place, region.names, slot.number)
+        return {name: choices["initial", str(block), name] for name in region.names}
+    if isinstance(region.initial, Mapping):
+        return dict.fromkeys(region.names, 0) | slot.spread(region.initial)
+    return region.initial
+
+
+def field_of(held: Any, name: str) -> Any:
+    """The value of one field of what a place holds."""
+    if type(held) is dict:
+        return held[name]
+    return held.field(name) if isinstance(held, Payload) else held
+
+
+def assembled(slot: Slot, access: Access, held: tuple[Any, ...]) -> Any:
+    """What a load of a slot gives when its places hold this."""
+    found: dict[str, Any] = {}
+    if len(held) == 1:
+        only = held[0]
+        for name, is_compared in access.order:
+            value = field_of(only, name)
+            found[name] = value if is_compared else Opaque(value)
+        return found[slot.names[0]] if len(slot.names) == 1 else Block(found)
+    if access.may_tear:
+        pieces: dict[str, list[Any]] = {}
+        for fields, each in zip(access.fields, held, strict=True):
+            for name in fields:
+                pieces.setdefault(name, []).append(field_of(each, name))
+        found = {name: _whole(each) for name, each in pieces.items()}
+    else:
+        for fields, each in zip(access.fields, held, strict=True):
+            for name in fields:
+                found[name] = field_of(each, name)
+    result = {n: found[n] if compared else Opaque(found[n]) for n, compared in access.order}
+    return result[slot.names[0]] if len(slot.names) == 1 else Block(result)
+
+
+def _whole(pieces: list[Any]) -> Any:
+    same = len({typed(each) for each in pieces}) == 1
+    return pieces[0] if same else Torn(tuple(pieces))

@@ -1,0 +1,224 @@
+"""Live roles: what they do next, and what they say on the way."""
+
+from __future__ import annotations
+
+import dis
+from functools import cache
+from types import CodeType, CoroutineType
+from typing import Any
+
+from syncproof.models.core import Unresolved
+from syncproof.models.errors import UserError
+from syncproof.models.identity import Identity, Refusal, discard
+from syncproof.models.instance import Parts
+from syncproof.models.nodes import same
+from syncproof.models.operations import (
+    Consumed,
+    Failed,
+    GhostCheck,
+    GhostUpdate,
+    Operation,
+    Reached,
+    Sent,
+    Statement,
+)
+from syncproof.models.values import token_text
+
+MOST_RUN_TWICE = 32
+"""With more processes than this, only those of rank 0 are run a second time."""
+
+
+RESUMING = ("RESUME", "JUMP_BACKWARD_NO_INTERRUPT", "CLEANUP_THROW", "END_SEND", "CACHE")
+"""What stands between the suspended ``await`` and the use of its value (CPython 3.11 to 3.13)."""
+
+
+class NotCertified(Exception):
+    """This run is not shown to be the only one; the message names what is not ordered."""
+
+
+class LiveRoles:
+    """The coroutine of each process, fed with what it reads, and its statements judged.
+
+    ``operations[p]`` is what process p waits to do, None when it has returned.
+    """
+
+    def __init__(self, parts: Parts, keep_all: bool = False) -> None:
+        self.parts = parts
+        self.names = [str(process) for process in parts.processes]
+        self.operations: list[Operation | None] = [None] * len(self.names)
+        self.reached: set[str] = set()
+        self._coroutines: list[CoroutineType[Any, Any, Any]] = [r.start() for r in parts.roles]
+        self._said = [role.said for role in parts.roles]
+        self._due: set[tuple[Any, ...]] = set()
+        self._taken: set[tuple[Any, ...]] = set()
+        self._fed: list[list[tuple[Any, Operation]] | None] = [
+            [] if keep_all or len(self.names) <= MOST_RUN_TWICE or process.rank == 0 else None
+            for process in parts.processes
+        ]
+        self._spares: dict[int, tuple[int, CoroutineType[Any, Any, Any]]] = {}
+        self._identities: dict[int, Identity] = {}
+
+    def resume(self, process: int, value: Any) -> list[Statement]:
+        """Feed a process what it read; gives the statements on ghosts, the others are judged."""
+        said = self._said[process]
+        said.clear()
+        operation: Operation | None
+        try:
+            operation = self._coroutines[process].send(value)
+        except StopIteration:
+            operation = None
+        except Unresolved:
+            raise
+        except Exception as error:
+            raise NotCertified(f"{self.names[process]} raised {error}") from error
+        if operation is not None and type(operation) is not Operation:
+            raise NotCertified(f"{self.names[process]} awaits {operation}")
+        self.operations[process] = operation
+        fed = self._fed[process]
+        if fed is not None and operation is not None:
+            fed.append((value, operation))
+        return self._hear(process, said) if said else []
+
+    def _hear(self, process: int, said: list[Statement]) -> list[Statement]:
+        on_ghosts: list[Statement] = []
+        for each in said:
+            if isinstance(each, Sent):
+                if each.key not in self._taken:
+                    self._due.add(each.key)
+            elif isinstance(each, Consumed):
+                if each.failure:
+                    raise NotCertified(f"{self.names[process]}: {each.failure}")
+                if each.key not in self._due:
+                    raise NotCertified(f"{token_text(each.key)} is consumed twice, or never sent")
+                self._due.remove(each.key)
+                self._taken.add(each.key)
+            elif isinstance(each, Reached):
+                self.reached.add(each.name)
+            elif isinstance(each, Failed):
+                raise NotCertified(f"{self.names[process]}: {each.message}")
+            elif isinstance(each, (GhostUpdate, GhostCheck)):
+                on_ghosts.append(each)
+        return on_ghosts
+
+    def judge_end(self) -> None:
+        """Every token is consumed, and a role run again does the same."""
+        if self._due:
+            raise NotCertified(f"{token_text(min(self._due, key=str))} is not consumed")
+        for process in range(len(self.names)):
+            self._run_again(process)
+
+    def _run_again(self, process: int) -> None:
+        """Feed a second coroutine what the first was fed: it has to do the same."""
+        fed, role = self._fed[process], self.parts.roles[process]
+        if fed is None:
+            return
+        again = role.start()
+        try:
+            for value, operation in fed:
+                if not same(again.send(value), operation):
+                    break
+            else:
+                return
+        except StopIteration:
+            pass
+        finally:
+            discard(again)
+            role.said.clear()
+        raise self._not_deterministic(process)
+
+    def _not_deterministic(self, process: int) -> UserError:
+        code = self._coroutines[process].cr_code
+        return UserError(
+            f"the role {self.parts.processes[process].role} is not deterministic: the same "
+            "values read gave another operation",
+            where=f"{code.co_filename}:{code.co_firstlineno}",
+            expected="a role depends only on what it reads and chooses",
+        )
+
+    def discard(self) -> None:
+        """End all coroutines quietly."""
+        for each in self._coroutines:
+            discard(each)
+        for _, spare in self._spares.values():
+            discard(spare)
+
+    # Other values than those that were read
+
+    def position(self, process: int) -> int:
+        """How many values a process has been fed, which leads to where it is."""
+        fed = self._fed[process]
+        assert fed is not None
+        return len(fed)
+
+    def rewind(self, process: int, position: int) -> None:
+        """Forget what a process was fed since, as a sweep that failed leaves no trace."""
+        fed = self._fed[process]
+        assert fed is not None
+        del fed[position:]
+
+    def drops_result(self, process: int) -> bool:
+        """Whether the role throws away what it reads now, as ``await core.quiet()`` does."""
+        inner: Any = self._coroutines[process]
+        while type(inner.cr_await) is CoroutineType:
+            inner = inner.cr_await
+        frame = inner.cr_frame
+        return frame is not None and _pops_result(frame.f_code, frame.f_lasti)
+
+    def spare(self, process: int, position: int) -> CoroutineType[Any, Any, Any]:
+        """Another coroutine of a role, fed the same up to a position; it is the caller's."""
+        fed, role = self._fed[process], self.parts.roles[process]
+        assert fed is not None
+        at, spare = self._spares.pop(process, (0, None))
+        if spare is None or at > position:
+            at, spare = 0, role.start()
+        for value, operation in fed[at:position]:
+            if not same(spare.send(value), operation):
+                raise self._not_deterministic(process)
+        role.said.clear()
+        return spare
+
+    def keep(self, process: int, position: int, spare: CoroutineType[Any, Any, Any]) -> None:
+        """Give a spare back that is where `spare` left it."""
+        self._spares[process] = position, spare
+
+    def state(self, process: int, coroutine: CoroutineType[Any, Any, Any], value: Any) -> Any:
+        """What a role does when it is fed a value: what it says, and the state it is in then."""
+        said = self.parts.roles[process].said
+        said.clear()
+        try:
+            coroutine.send(value)
+        except StopIteration:
+            return tuple(said), "end"
+        except Exception as error:
+            raise NotCertified(f"{self.names[process]} raised {error}") from error
+        found = tuple(said), self.fingerprint(process, coroutine)
+        said.clear()
+        return found
+
+    def fingerprint(self, process: int, coroutine: CoroutineType[Any, Any, Any]) -> bytes:
+        """The local state of a role; `NotCertified` where it cannot be told."""
+        if process not in self._identities:
+            core = self.parts.roles[process].core
+            self._identities[process] = Identity((self.parts.protocol, core), Operation)
+        found = self._identities[process].fingerprint(coroutine)
+        if isinstance(found, Refusal):
+            raise NotCertified(f"{self.names[process]} may depend on a value read: {found.reason}")
+        return found
+
+    def goes_on_alike(self, process: int, position: int, value: Any, other: Any) -> bool:
+        """Whether a role at a position is in one state after either of two values."""
+        states = []
+        for each in (value, other):
+            coroutine = self.spare(process, position)
+            states.append(self.state(process, coroutine, each))
+            discard(coroutine)
+        return bool(states[0] == states[1])
+
+
+@cache
+def _pops_result(code: CodeType, last: int) -> bool:
+    """Whether the value of the ``await`` that a frame is suspended in is popped at once."""
+    for each in dis.get_instructions(code):
+        if each.offset > last and each.opname not in RESUMING:
+            return each.opname == "POP_TOP"
+    return False

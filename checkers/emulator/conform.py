@@ -1,0 +1,218 @@
+"""Conformance: the steps of a run, walked through the model one by one as they are taken."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, MutableMapping
+from dataclasses import dataclass, replace
+from typing import cast
+
+from syncproof.checkers.emulator import events
+from syncproof.checkers.emulator.content import Content
+from syncproof.checkers.emulator.events import Event
+from syncproof.checkers.emulator.live import LiveAutomaton, live_system, renumbered
+from syncproof.checkers.emulator.memory import places_of
+from syncproof.models.identity import discard
+from syncproof.models.instance import Instance
+from syncproof.models.lowering import ActionKind
+from syncproof.models.nodes import Node
+from syncproof.models.operations import Kind
+from syncproof.models.transitions import Failure, State, Transition
+
+UNBOUNDED = 1 << 30
+"""The in-flight bound of the walked model: the bound is one of searches, not of machines."""
+
+STEPS_REMEMBERED = 5_000
+"""Steps after which a walk forgets the values that are no longer anywhere."""
+
+ACTIONS = {
+    events.ISSUE: (ActionKind.ISSUE,),
+    events.STORE: (ActionKind.WRITE,),
+    events.READ: (ActionKind.READ,),
+    events.WAIT: (ActionKind.READ,),
+    events.UPDATE: (ActionKind.UPDATE,),
+    events.QUIET: (ActionKind.QUIET,),
+    events.FENCE: (ActionKind.FENCE,),
+    events.SYNC: (ActionKind.SYNC,),
+    events.READ_CACHED: (ActionKind.READ_CACHED,),
+    events.FETCH: (ActionKind.READ_CACHED,),
+    events.STORE_CACHED: (ActionKind.WRITE_CACHED,),
+    events.CLEAN: (ActionKind.CLEAN,),
+}
+"""The kinds of action that a step of a process can be in the model."""
+
+
+@dataclass(frozen=True)
+class NotAllowed:
+    """The first step that the model does not allow, and what it would have allowed there."""
+
+    position: int
+    step: str
+    expected: tuple[str, ...]
+
+    def __str__(self) -> str:
+        expected = "; ".join(self.expected) or "nothing: all is over"
+        return f"step {self.position}, {self.step}, is not allowed; the model expects {expected}"
+
+
+class Walk:
+    """Follows a run through the model; ``refused`` is the first step that was not allowed.
+
+    ``failures`` is what the model says is broken by the steps so far.
+    """
+
+    def __init__(
+        self, instance: Instance, choices: MutableMapping[Hashable, Hashable], content: Content
+    ) -> None:
+        profile = replace(instance.profile, in_flight=UNBOUNDED)
+        self.instance = replace(instance, profile=profile)
+        self.content = content
+        self.system, self.layout = live_system(self.instance, choices)
+        layout = self.layout
+        nowhere = dict.fromkeys((region.name for region in layout.regions), 0)
+        places = places_of(layout, profile.finest_atomicity, nowhere)
+        self.shapes = [place.shape for place in places]
+        first = self.system.initial_transition()
+        self.states: tuple[State, ...] = (first.state,)
+        self.failures: list[Failure] = list(first.failures)
+        self.position = 0
+        self.refused: NotAllowed | None = None
+
+    @property
+    def broken(self) -> tuple[str, ...]:
+        """The properties that the steps so far break in the model."""
+        return tuple(sorted({each.property for each in self.failures}))
+
+    def close(self) -> None:
+        """Throw the coroutines away."""
+        for each in self.system.automata:
+            discard(cast(LiveAutomaton, each).coroutine)
+
+    def take(self, event: Event) -> None:
+        """Go along with one step."""
+        if self.refused is not None or event.do == events.CONSUME:
+            return
+        found = {each.state: each for state in self.states for each in self._allowed(state, event)}
+        if not found:
+            self.refused = NotAllowed(
+                self.position, self.describe(event), tuple(self.expected(event))
+            )
+            return
+        self.states = tuple(found)
+        self.failures += next(iter(found.values())).failures
+        self.position += 1
+        if self.position % STEPS_REMEMBERED == 0 and len(self.states) == 1:
+            self.system, state = renumbered(
+                self.system, self.states[0], self.layout, self.instance.profile
+            )
+            self.states = (state,)
+
+    def _allowed(self, state: State, event: Event) -> Iterator[Transition]:
+        system, do, number = self.system, event.do, event.process
+        if do in (events.LAND, events.READ_SOURCE, events.PROPAGATE):
+            cells = self._places(event)
+            for each in system.landings(state, number):
+                same = each.step.kind == do and each.step.what == cells
+                if same and (do == events.READ_SOURCE or self._holds(each.state, event)):
+                    yield each
+        elif do in (events.WRITE_BACK, events.EVICT):
+            for each in system.fabric_transitions(state):
+                step = each.step
+                if (step.kind, step.process, step.what) == (do, number, event.cells):
+                    yield each
+        elif self._is_here(system.node(state, number), event):
+            yield from self._steps(state, event)
+
+    def _steps(self, state: State, event: Event) -> Iterator[Transition]:
+        """The steps of the event's process that read what it read."""
+        system, number = self.system, event.process
+        automaton = cast(LiveAutomaton, system.automata[number])
+        actions = system.node(state, number).actions
+        kinds = ACTIONS[event.do]
+        automaton.accept = lambda values: self._are(values, event)
+        for each in system.process_transitions(state, number):
+            if event.do == events.FETCH:
+                if each.step.kind == "fetch":
+                    yield each
+                continue
+            if each.step.kind != "process":
+                continue
+            action = actions[each.step.what[0]]
+            cells = action.cells[: len(event.cells)]
+            if action.kind in kinds and (not event.data or cells == event.cells):
+                yield each
+        automaton.accept = None
+
+    def _is_here(self, node: Node, event: Event) -> bool:
+        """Whether the process stands at such an operation."""
+        if node.operation is None:
+            return False
+        waits = node.operation.kind is Kind.WAIT_UNTIL
+        if event.do == events.WAIT:
+            return waits
+        return not (event.do == events.READ and waits)
+
+    def _are(self, values: tuple[int, ...], event: Event) -> bool:
+        """Whether value numbers have the bytes that were read."""
+        if not event.data:
+            return True
+        return all(
+            self.bytes_of(cell, value) == data
+            for cell, value, data in zip(event.cells, values, event.data, strict=False)
+        )
+
+    def bytes_of(self, cell: int, value: int) -> bytes:
+        """The bytes that a value number stands for in a cell."""
+        return self.content.encode(self.system.values[value], self.shapes[cell])
+
+    def _places(self, event: Event) -> tuple[int, ...]:
+        """The cells of the event as the model numbers them."""
+        twin = self.system.first_twin if event.do == events.PROPAGATE else 0
+        return tuple(cell + twin for cell in event.cells)
+
+    def _holds(self, state: State, event: Event) -> bool:
+        """Whether the cells hold what landed."""
+        places = zip(event.cells, self._places(event), event.data, strict=True)
+        return all(
+            self.bytes_of(cell, self.system.value(state, place)) == data
+            for cell, place, data in places
+        )
+
+    # In words
+
+    def describe(self, event: Event) -> str:
+        """A step in words."""
+        system = self.system
+        fabric = event.process >= system.processes
+        who = "the fabric" if fabric else str(system.automata[event.process].process)
+        cells = [system.cells[cell] for cell in event.cells]
+        where = ", ".join(dict.fromkeys(map(str, cells)))
+        found = ", ".join(
+            str(self.content.decode(data, self.shapes[cell]))
+            for cell, data in zip(event.cells, event.data, strict=False)
+        )
+        if event.do in events.OF_THE_FABRIC and not fabric:
+            who = f"the fabric for {who}"
+        return " ".join(filter(None, (f"{who}:", event.do, where, found and f"= {found}")))
+
+    def expected(self, event: Event) -> Iterator[str]:
+        """What the model allows instead, of the same process or its puts."""
+        system, state = self.system, self.states[0]
+        if event.process >= system.processes or event.do in events.OF_THE_FABRIC:
+            for each in system.landings(state, event.process):
+                cells = [system.cells[cell % len(system.cells)] for cell in each.step.what]
+                yield f"{each.step.kind} {', '.join(map(str, cells))}"
+            return
+        node = system.node(state, event.process)
+        if node.operation is None:
+            yield "that it has returned"
+            return
+        at = f" ({node.place})" if node.place else ""
+        for action in node.actions:
+            values = ", ".join(
+                f"{system.cells[cell]} = {system.values[system.value(state, cell)]}"
+                for cell in action.cells
+                if cell < len(system.cells)
+            )
+            slot = node.operation.slot or node.operation.group
+            what = f"{node.operation.kind.value} {slot}".strip()
+            yield f"{what}{at}{f' with {values}' if values else ''}"

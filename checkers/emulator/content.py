@@ -1,0 +1,183 @@
+"""What values look like as bytes: tokens of floating-point numbers, flags, sentinels, and back.
+
+A cell of memory is read by its bytes alone: a token is recognised only if each byte of it is right.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from syncproof.models.errors import UserError
+from syncproof.models.values import SENTINEL, Part, typed
+
+MOST_KNOWN = 1 << 17
+"""Byte strings whose meaning is kept; what is in memory or in flight is never forgotten."""
+
+
+@dataclass(frozen=True)
+class NumberFormat:
+    """The numbers of a token: ``mask`` keeps ``size`` bytes of random bits finite, ``sentinel`` is
+    the value that no number of a model is (a NaN; of INT8 the one without a negative)."""
+
+    name: str
+    size: int
+    mask: int
+    sentinel: int
+
+
+FORMATS = {
+    each.name: each
+    for each in (
+        NumberFormat("bf16", 2, 0xBFFF, 0xFFFF),
+        NumberFormat("fp16", 2, 0xBFFF, 0xFFFF),
+        NumberFormat("fp8", 1, 0xBF, 0xFF),
+        NumberFormat("int8", 1, 0xFF, 0x80),
+    )
+}
+
+
+class Shape(NamedTuple):
+    """Where a cell lies in its field: (offset, bytes) of each of its ranges."""
+
+    ranges: tuple[tuple[int, int], ...]
+
+    @property
+    def size(self) -> int:
+        return sum(length for _, length in self.ranges)
+
+
+@dataclass(frozen=True)
+class Garbage:
+    """Bytes that nobody has put as a whole."""
+
+    shape: Shape
+    data: bytes
+
+    def __str__(self) -> str:
+        shown = self.data[:8].hex(" ")
+        return f"unknown bytes {shown}{' …' if len(self.data) > 8 else ''}"
+
+
+class Content:
+    """Bytes for values and values for bytes.
+
+    ``number_format`` is one of `FORMATS`. With ``domain`` tokens have only so many different
+    contents, and the first of them has the bytes of the sentinel.
+    """
+
+    def __init__(self, number_format: str = "bf16", domain: int = 0) -> None:
+        if number_format not in FORMATS:
+            raise UserError(
+                f"no payload of {number_format!r}", where="--payload", expected=" or ".join(FORMATS)
+            )
+        self.format, self.domain = FORMATS[number_format], domain
+        self._bytes: dict[tuple[Any, Shape], bytes] = {}
+        self._meaning: dict[tuple[Shape, bytes], Any] = {}
+
+    def encode(self, value: Any, shape: Shape) -> bytes:
+        """The bytes of ``value`` in a cell of this shape; `UserError` for a number too large."""
+        key = (value if type(value) is Part else typed(value), shape)
+        found = self._bytes.get(key)
+        if found is None:
+            found = self._bytes[key] = self._made(value, shape)
+            self._meaning.setdefault((shape, found), value)
+        return found
+
+    def decode(self, data: bytes, shape: Shape) -> Any:
+        """The value that bytes mean: the first that was encoded so, a number, or `Garbage`."""
+        known = self._meaning.get((shape, data))
+        if known is None and (shape, data) not in self._meaning:
+            known = self._number(data, shape)
+        return known
+
+    def same(self, one: Any, other: Any) -> bool:
+        """Whether two values have the same bytes, in whatever cell."""
+        if isinstance(one, Garbage) or isinstance(other, Garbage):
+            shape = one.shape if isinstance(one, Garbage) else other.shape
+            return self.encode(one, shape) == self.encode(other, shape)
+        return bool(self._key(one) == self._key(other))
+
+    def is_crowded(self) -> bool:
+        """Whether it is time to `forget`."""
+        return len(self._meaning) > MOST_KNOWN
+
+    def forget(self, kept: Iterable[tuple[Shape, bytes]]) -> None:
+        """Forget what half of the byte strings mean, the oldest; never one of ``kept``."""
+        needed = set(kept)
+        recent = len(self._meaning) // 2
+        self._meaning = {
+            key: value
+            for number, (key, value) in enumerate(self._meaning.items())
+            if number >= recent or key in needed
+        }
+        self._bytes = {}
+
+    def _key(self, value: Any) -> Any:
+        """What the bytes of a value depend on."""
+        if isinstance(value, Part) and self.domain:
+            number = int.from_bytes(hashlib.blake2b(repr(value.key).encode()).digest()[:4], "big")
+            number %= self.domain
+            return typed(SENTINEL) if not number else ("content", number, value.field)
+        return typed(value)
+
+    def _made(self, value: Any, shape: Shape) -> bytes:
+        if isinstance(value, Garbage):
+            return value.data if value.shape == shape else bytes(shape.size)
+        if type(value) is int:
+            return b"".join(_number_bytes(value, length) for _, length in shape.ranges)
+        key = self._key(value)
+        last = max(offset + length for offset, length in shape.ranges)
+        whole = self._stream(value, key, last)
+        return b"".join(whole[offset : offset + length] for offset, length in shape.ranges)
+
+    def _stream(self, value: Any, key: Any, size: int) -> bytes:
+        """The first ``size`` bytes of a value in a field of its own."""
+        if isinstance(value, bytes):
+            return value[:size].ljust(size, b"\0")
+        width = self.format.size
+        if key == typed(SENTINEL):
+            return self.format.sentinel.to_bytes(width, "little") * -(-size // width)
+        raw = hashlib.shake_128(repr(key).encode()).digest(size + size % width)
+        if not isinstance(value, Part):
+            return raw
+        mask = int.from_bytes(self.format.mask.to_bytes(width, "little") * (len(raw) // width))
+        return (int.from_bytes(raw) & mask).to_bytes(len(raw))
+
+    def _number(self, data: bytes, shape: Shape) -> Any:
+        first = shape.ranges[0][1]
+        value = int.from_bytes(data[: _width(first)], "little", signed=True)
+        if b"".join(_number_bytes(value, length) for _, length in shape.ranges) == data:
+            return value
+        return Garbage(shape, data)
+
+
+def _width(length: int) -> int:
+    return 8 if length >= 8 else 4 if length >= 4 else length
+
+
+def _number_bytes(value: int, length: int) -> bytes:
+    try:
+        return value.to_bytes(_width(length), "little", signed=True).ljust(length, b"\0")
+    except OverflowError:
+        raise UserError(
+            f"the number {value} does not fit into {length} B", expected="a wider field"
+        ) from None
+
+
+def hex_difference(expected: bytes, found: bytes, lines: int = 4) -> str:
+    """The first lines of 16 bytes that differ, expected above found, as ``xxd`` shows them."""
+    told: list[str] = []
+    different = 0
+    for at in range(0, max(len(expected), len(found)), 16):
+        one, other = expected[at : at + 16], found[at : at + 16]
+        if one == other:
+            continue
+        different += 1
+        if different <= lines:
+            told += [f"  {at:04x}  expected  {one.hex(' ')}", f"        found     {other.hex(' ')}"]
+    if different > lines:
+        told.append(f"  … and {different - lines} more lines of 16 B")
+    return "\n".join(told)

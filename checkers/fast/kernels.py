@@ -1,0 +1,471 @@
+"""The compiled loops. They know bits, decisions and moves; what these mean is `tabulation.py`'s.
+
+Arrays come one by one, not as the tuples of `arrays.py`: numba counts references to what it takes
+out of a tuple, at each use. Several threads run `expand_one` or `expand_many` on one store at the
+same time: they claim rows, slots and places in the log by atomic instructions.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from syncproof.checkers.fast.arrays import (
+    COUNT,
+    FIRST_LEAF,
+    HAS_FAILED,
+    MOST_MOVES,
+    MOST_REQUESTS,
+    NEXT,
+    PENDING,
+    REQUESTED,
+    REQUESTS,
+    TERMINALS,
+    TRANSITIONS,
+    UNKNOWN,
+)
+from syncproof.checkers.fast.intrinsics import (
+    atomic_add,
+    atomic_load,
+    compare_and_swap,
+    multiply_high,
+    prefetch,
+)
+
+FIRST_FACTOR = np.uint64(0x9E3779B97F4A7C15)
+SECOND_FACTOR = np.uint64(0xD1B54A32D192ED03)
+ZERO, ONE = np.uint64(0), np.uint64(1)
+HALF = np.uint64(32)
+LOWER = np.uint64(0xFFFFFFFF)
+AHEAD = 256
+BUSY = np.uint64(0xFFFFFFFFFFFFFFFF)
+TWO, THREE, FOUR, FIVE = np.uint64(2), np.uint64(3), np.uint64(4), np.uint64(5)
+SIX, SEVEN, EIGHT, TWELVE = np.uint64(6), np.uint64(7), np.uint64(8), np.uint64(12)
+SIX_BITS = np.uint64(63)
+
+
+@njit
+def mixed(word, seed):
+    """A hash of two words."""
+    one, other = word ^ FIRST_FACTOR, seed ^ SECOND_FACTOR
+    return (one * other) ^ multiply_high(one, other)
+
+
+@njit
+def hash_of(words, first, width):
+    """A hash of ``width`` words."""
+    found = ZERO
+    for i in range(width):
+        found = mixed(words[first + i], found)
+    return mixed(found, found)
+
+
+@njit
+def leaf_of(program, at, words, first):
+    """Where the decisions from ``at`` on lead in a state: a leaf, or nothing known; and from
+    which place of the program."""
+    place = np.int64(0)
+    while at > 0:
+        head = np.uint64(program[at])
+        word = words[first + np.int64(head >> TWELVE)]
+        code = (word >> ((head >> SIX) & SIX_BITS)) & ((ONE << (head & SIX_BITS)) - ONE)
+        place = at + 1 + np.int64(code)
+        at = np.int64(program[place])
+    return at, place
+
+
+@njit
+def is_less(one, first, other, second, width):
+    """Whether one state comes before another."""
+    for i in range(width):
+        if one[first + i] != other[second + i]:
+            return one[first + i] < other[second + i]
+    return False
+
+
+@njit
+def keep_least(kept, at, log, first, width, is_first):
+    """Keep the state at ``log[first]`` if it is the first, or comes before the one that is kept."""
+    if is_first or is_less(log, first, kept, at, width):
+        for i in range(width):
+            kept[at + i] = log[first + i]
+
+
+@njit
+def races_in(leaves, reads, writes, puts, own, raced, racing, log, first, width):
+    """Note the cells on which two enabled steps of the state race."""
+    for r in range(reads.shape[1]):
+        reading, writing, putting, race = ZERO, ZERO, ZERO, ZERO
+        for leaf in leaves:
+            race |= own[leaf, r] | (reading & writes[leaf, r])
+            race |= (writing & reads[leaf, r]) | (putting & puts[leaf, r])
+            reading |= reads[leaf, r]
+            writing |= writes[leaf, r]
+            putting |= puts[leaf, r]
+        number = r * 64
+        while race != ZERO:
+            if race & ONE:
+                keep_least(racing, number * width, log, first, width, raced[number] == 0)
+                raced[number] = 1
+            race >>= ONE
+            number += 1
+
+
+@njit
+def hear(leaves, spans, event, said, failing):
+    """Note what the steps of a state say; whether one of them fails."""
+    fails = False
+    for leaf in leaves:
+        first = spans[leaf] >> 20
+        for move in range(first, first + ((spans[leaf] >> 1) & MOST_MOVES)):
+            said[event[move]] = 1
+            fails |= failing[event[move]] != 0
+    return fails
+
+
+@njit
+def sort_members(words, first, heads, members):
+    """Bring a state into the order in which what the members of an orbit hold is ascending."""
+    for orbit in range(heads.shape[0]):
+        bits, begin, end = np.uint64(heads[orbit, 0]), heads[orbit, 1], heads[orbit, 2]
+        mask = (ONE << bits) - ONE
+        for here in range(begin + 1, end):
+            at = first + members[here, 0]
+            code = (words[at] >> np.uint64(members[here, 1])) & mask
+            to = here
+            while to > begin:
+                shift = np.uint64(members[to - 1, 1])
+                before = (words[first + members[to - 1, 0]] >> shift) & mask
+                if before <= code:
+                    break
+                put_bits(words, first + members[to, 0], np.uint64(members[to, 1]), mask, before)
+                to -= 1
+            put_bits(words, first + members[to, 0], np.uint64(members[to, 1]), mask, code)
+
+
+@njit
+def put_bits(words, at, shift, mask, code):
+    """Replace some bits of a word."""
+    words[at] = (words[at] & ~(mask << shift)) | (code << shift)
+
+
+@njit
+def ask(child, place, row, agent, program, requests, control):
+    """Ask for the step that ``place`` of the program does not know, once."""
+    if child == UNKNOWN:
+        number = atomic_add(control, REQUESTS, np.int64(1))
+        if number < MOST_REQUESTS:
+            program[place] = REQUESTED
+            requests[number, 0] = place
+            requests[number, 1] = row
+            requests[number, 2] = agent
+
+
+@njit(nogil=True, cache=True)
+def expand_one(
+    end, room, block,
+    program, roots, spans, moves, event, reads, writes, puts, own,
+    log, slots, control,
+    rows, pending, requests, terminals,
+    counts, said, failing, failed, raced, racing, buffer, places, leaves, recent,
+):  # fmt: skip
+    """Expand claimed rows of one word each while there is room for what a block may bring."""
+    size = np.uint64(slots.shape[0])
+    agents, listed, judges = roots.shape[0], rows.shape[0] > 0, reads.shape[1] > 0
+    while atomic_load(control, COUNT) <= room:
+        claimed = atomic_add(control, NEXT, np.int64(block))
+        if claimed >= end:
+            return
+        used = 0
+        for item in range(claimed, min(claimed + block, end)):
+            row = rows[item] if listed else item
+            state, before, is_known, speaking = log[row], used, True, 0
+            for agent in range(agents):
+                at, place = np.int64(roots[agent]), ZERO
+                while at > 0:
+                    head = np.uint64(program[np.uint64(at)])
+                    code = state >> ((head >> SIX) & SIX_BITS)
+                    place = np.uint64(at) + ONE + (code & ((ONE << (head & SIX_BITS)) - ONE))
+                    at = np.int64(program[place])
+                if at > FIRST_LEAF:
+                    ask(at, place, row, agent, program, requests, control)
+                    is_known = False
+                    continue
+                leaf = FIRST_LEAF - at
+                leaves[agent] = leaf
+                span = spans[np.uint64(leaf)]
+                speaking |= span & 1
+                move, to = np.uint64(span >> 20) << ONE, np.uint64(used)
+                used += (span >> 1) & MOST_MOVES
+                while True:  # four at once, some of them in vain, as a branch would cost more
+                    buffer[to] = (state & moves[move]) | moves[move + ONE]
+                    buffer[to + ONE] = (state & moves[move + TWO]) | moves[move + THREE]
+                    buffer[to + TWO] = (state & moves[move + FOUR]) | moves[move + FIVE]
+                    buffer[to + THREE] = (state & moves[move + SIX]) | moves[move + SEVEN]
+                    to, move = to + FOUR, move + EIGHT
+                    if np.int64(to) >= used:
+                        break
+            if not is_known:
+                pending[atomic_add(control, PENDING, np.int64(1))] = row
+                used = before
+                continue
+            if used == before:
+                terminals[atomic_add(control, TERMINALS, np.int64(1))] = row
+            if speaking and hear(leaves, spans, event, said, failing):
+                keep_least(failed, 0, log, row, 1, counts[HAS_FAILED] == 0)
+                counts[HAS_FAILED] = 1
+            if judges:
+                races_in(leaves, reads, writes, puts, own, raced, racing, log, row, 1)
+        counts[TRANSITIONS] += used
+        unseen, last = 0, recent.shape[0] - 1
+        for i in range(used):
+            key = mixed(buffer[i], buffer[i])
+            near = np.int64(key) & last
+            if recent[near] != buffer[i]:
+                recent[near] = buffer[unseen] = buffer[i]
+                places[unseen] = multiply_high(key, size)
+                prefetch(slots, np.int64(places[unseen]))
+                unseen += 1
+        fresh = 0
+        for i in range(unseen):
+            if insert_one(buffer[i], np.int64(places[i]), slots):
+                buffer[fresh] = buffer[i]
+                fresh += 1
+        to = atomic_add(control, COUNT, np.int64(fresh))
+        for i in range(fresh):
+            log[to + i] = buffer[i]
+
+
+@njit
+def insert_one(word, place, slots):
+    """Put a state of one word into the table; whether it was not there."""
+    wanted = word + ONE
+    while True:
+        found = atomic_load(slots, place)
+        if found == ZERO:
+            found = compare_and_swap(slots, place, ZERO, wanted)
+            if found == ZERO:
+                return True
+        if found == wanted:
+            return False
+        place += 1
+        if place == slots.shape[0]:
+            place = 0
+
+
+@njit(nogil=True, cache=True)
+def expand_many(
+    end, room, block, width, heads, members,
+    program, roots, spans, moves, event, reads, writes, puts, own,
+    log, slots, control,
+    rows, pending, requests, terminals,
+    counts, said, failing, failed, raced, racing, buffer, places, leaves, recent,
+):  # fmt: skip
+    """`expand_one` for states of several words."""
+    size = np.uint64(slots.shape[0])
+    agents, listed, judges = roots.shape[0], rows.shape[0] > 0, reads.shape[1] > 0
+    while atomic_load(control, COUNT) <= room:
+        claimed = atomic_add(control, NEXT, np.int64(block))
+        if claimed >= end:
+            return
+        used = 0
+        for item in range(claimed, min(claimed + block, end)):
+            row = rows[item] if listed else item
+            state, before, is_known, speaking = row * width, used, True, 0
+            for agent in range(agents):
+                at, place = leaf_of(program, np.int64(roots[agent]), log, state)
+                if at > FIRST_LEAF:
+                    ask(at, place, row, agent, program, requests, control)
+                    is_known = False
+                    continue
+                leaf = FIRST_LEAF - at
+                leaves[agent] = leaf
+                span = spans[leaf]
+                speaking |= span & 1
+                to, used = used * width, used + ((span >> 1) & MOST_MOVES)
+                move = (span >> 20) * 2 * width
+                while to < used * width:
+                    for i in range(width):
+                        buffer[to + i] = (log[state + i] & moves[move + 2 * i]) | moves[
+                            move + 2 * i + 1
+                        ]
+                    sort_members(buffer, to, heads, members)
+                    to, move = to + width, move + 2 * width
+            if not is_known:
+                pending[atomic_add(control, PENDING, np.int64(1))] = row
+                used = before
+                continue
+            if used == before:
+                terminals[atomic_add(control, TERMINALS, np.int64(1))] = row
+            if speaking and hear(leaves, spans, event, said, failing):
+                keep_least(failed, 0, log, state, width, counts[HAS_FAILED] == 0)
+                counts[HAS_FAILED] = 1
+            if judges:
+                races_in(leaves, reads, writes, puts, own, raced, racing, log, state, width)
+        counts[TRANSITIONS] += used
+        unseen, last = 0, recent.shape[0] // width - 1
+        for i in range(used):
+            key = hash_of(buffer, i * width, width)
+            near = (np.int64(key) & last) * width
+            if not is_same(recent, near, buffer, i * width, width):
+                for j in range(width):
+                    word = buffer[i * width + j]
+                    recent[near + j] = buffer[unseen * width + j] = word
+                places[unseen] = key
+                prefetch(slots, np.int64(multiply_high(key, size)))
+                unseen += 1
+        for i in range(unseen):
+            insert_many(buffer, i * width, width, places[i], log, slots, control)
+
+
+@njit
+def insert_many(words, first, width, key, log, slots, control):
+    """Put a state of several words into the table unless it is there."""
+    place = np.int64(multiply_high(key, np.uint64(slots.shape[0])))
+    tag = (key << HALF) & ~LOWER
+    while True:
+        found = atomic_load(slots, place)
+        if found == ZERO:
+            found = compare_and_swap(slots, place, ZERO, BUSY)
+            if found == ZERO:
+                row = atomic_add(control, COUNT, np.int64(1))
+                for i in range(width):
+                    log[row * width + i] = words[first + i]
+                compare_and_swap(slots, place, BUSY, tag | np.uint64(row + 1))
+                return
+        while found == BUSY:
+            found = atomic_load(slots, place)
+        if (found & ~LOWER) == tag:
+            row = np.int64(found & LOWER) - 1
+            if is_same(words, first, log, row * width, width):
+                return
+        place += 1
+        if place == slots.shape[0]:
+            place = 0
+
+
+@njit
+def is_same(one, first, other, second, width):
+    """Whether two states are equal."""
+    same = True
+    for i in range(width):
+        same &= one[first + i] == other[second + i]
+    return same
+
+
+@njit(nogil=True, cache=True)
+def fill_table(count, width, log, slots):
+    """Put the first ``count`` rows of the log into an empty table."""
+    size = np.uint64(slots.shape[0])
+    keys = np.empty(AHEAD, np.uint64)
+    for begin in range(0, count, AHEAD):
+        end = min(count, begin + AHEAD)
+        for row in range(begin, end):
+            first = row * width
+            key = mixed(log[row], log[row]) if width == 1 else hash_of(log, first, width)
+            keys[row - begin] = key
+            prefetch(slots, np.int64(multiply_high(key, size)))
+        for row in range(begin, end):
+            key = keys[row - begin]
+            place = np.int64(multiply_high(key, size))
+            while slots[place] != ZERO:
+                place = place + 1 if place + 1 < slots.shape[0] else 0
+            tagged = ((key << HALF) & ~LOWER) | np.uint64(row + 1)
+            slots[place] = log[row] + ONE if width == 1 else tagged
+
+
+@njit
+def find(words, first, width, log, slots):
+    """The place in the table of a state that is there."""
+    size = np.uint64(slots.shape[0])
+    if width == 1:
+        place = np.int64(multiply_high(mixed(words[first], words[first]), size))
+        while slots[place] != words[first] + ONE:
+            place = place + 1 if place + 1 < slots.shape[0] else 0
+        return place
+    key = hash_of(words, first, width)
+    tag = (key << HALF) & ~LOWER
+    place = np.int64(multiply_high(key, size))
+    while True:
+        found = slots[place]
+        if (found & ~LOWER) == tag:
+            row = np.int64(found & LOWER) - 1
+            if is_same(words, first, log, row * width, width):
+                return place
+        place = place + 1 if place + 1 < slots.shape[0] else 0
+
+
+@njit
+def step_to(to, log, state, moves, move, width):
+    """Write the state behind a move."""
+    for i in range(width):
+        at = (move * width + i) * 2
+        to[i] = (log[state + i] & moves[at]) | moves[at + 1]
+
+
+@njit(nogil=True, cache=True)
+def predecessor(begin, end, width, heads, members, target, program, roots, spans, moves, log):
+    """The least of some rows that has a step to ``target``; -1 if none has."""
+    best, found = -1, np.empty(width, np.uint64)
+    for row in range(begin, end):
+        if best >= 0 and not is_less(log, row * width, log, best * width, width):
+            continue
+        for agent in range(roots.shape[0]):
+            child, _ = leaf_of(program, np.int64(roots[agent]), log, row * width)
+            if child > FIRST_LEAF:
+                continue
+            span = spans[FIRST_LEAF - child]
+            for move in range(span >> 20, (span >> 20) + ((span >> 1) & MOST_MOVES)):
+                step_to(found, log, row * width, moves, move, width)
+                sort_members(found, 0, heads, members)
+                if is_same(found, 0, target, 0, width):
+                    best = row
+    return best
+
+
+@njit(nogil=True, cache=True)
+def spread_alive(
+    count, width, heads, members, alive, buffer, program, roots, spans, moves, log, slots
+):
+    """Mark, latest first, the states with a step to a marked one; how many.
+
+    A place of ``alive`` stands for a slot of the table.
+    """
+    marked = 0
+    for row in range(count - 1, -1, -1):
+        here = find(log, row * width, width, log, slots)
+        if alive[here]:
+            continue
+        for agent in range(roots.shape[0]):
+            child, _ = leaf_of(program, np.int64(roots[agent]), log, row * width)
+            if child > FIRST_LEAF:
+                continue
+            span = spans[FIRST_LEAF - child]
+            for move in range(span >> 20, (span >> 20) + ((span >> 1) & MOST_MOVES)):
+                step_to(buffer, log, row * width, moves, move, width)
+                sort_members(buffer, 0, heads, members)
+                if alive[find(buffer, 0, width, log, slots)]:
+                    alive[here] = 1
+            if alive[here]:
+                marked += 1
+                break
+    return marked
+
+
+@njit(nogil=True, cache=True)
+def mark(rows, width, log, slots, alive):
+    """Mark some rows."""
+    for row in rows:
+        alive[find(log, row * width, width, log, slots)] = 1
+
+
+@njit(nogil=True, cache=True)
+def least_unmarked(first, end, width, log, slots, alive):
+    """The least of some rows that is not marked; -1 if all are."""
+    best = -1
+    for row in range(first, end):
+        if not alive[find(log, row * width, width, log, slots)] and (
+            best < 0 or is_less(log, row * width, log, best * width, width)
+        ):
+            best = row
+    return best

@@ -1,0 +1,423 @@
+"""Breadth-first search of one system in compiled loops, level by level.
+
+A pass expands the rows of a level. Rows that meet a step nobody asked for before are set aside, the
+step is filled in from the `System`, and the next pass takes them up: so levels, counts and verdicts
+are those of `reference`. A pass is always finished, so that what is found does not depend on how
+many threads there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from syncproof.checkers.explicit.loops import has_loop
+from syncproof.checkers.explicit.search import (
+    Exploration,
+    Finding,
+    Meter,
+    judge_end,
+    race_pairs,
+    resident_bytes,
+)
+from syncproof.checkers.fast import kernels
+from syncproof.checkers.fast.arrays import (
+    AT_ONCE,
+    CONTROL_SIZE,
+    COUNT,
+    HAS_FAILED,
+    MOST_REQUESTS,
+    NEXT,
+    PENDING,
+    REQUESTS,
+    TERMINALS,
+    TRANSITIONS,
+    Notes,
+    Steps,
+    Store,
+    Work,
+    empty_words,
+)
+from syncproof.checkers.fast.assembly import Assembly
+from syncproof.checkers.fast.layout import Layout, repacked
+from syncproof.checkers.fast.tabulation import Tabulation
+from syncproof.checkers.fast.walk import walk
+from syncproof.models.automaton import Automaton
+from syncproof.models.narrate import describe
+from syncproof.models.nodes import TooLong
+from syncproof.models.system import System
+from syncproof.models.transitions import Failure, Overfull, State
+
+FIRST_ROWS, FIRST_SLOTS = 1 << 12, 1 << 13
+GROWTH_OF_LOG, GROWTH_OF_TABLE = 1.25, 2.0
+FULLEST = 0.85
+BUFFER = 1024
+RECENT = 1 << 13
+ROWS_A_CALL = 1 << 19
+FEWEST_ROWS_FOR_THREADS = 1 << 14
+
+
+class Stopped(Exception):
+    """A limit was reached; the text names it."""
+
+
+class Search:
+    """One search; `run` gives what it found in the terms of the explicit engines."""
+
+    def __init__(
+        self,
+        system: System,
+        asked: frozenset[str],
+        meter: Meter,
+        groups: Sequence[tuple[int, ...]] = (),
+    ) -> None:
+        self.system, self.asked, self.meter = system, asked, meter
+        self.layout = Layout(system, groups)
+        self.layout.meet(system.initial_transition().state)
+        walk(system, self.layout.meet)
+        self.layout.arrange()
+        self.tabulation = Tabulation(system, self.layout, asked)
+        self.assembly = Assembly(self.tabulation)
+        self.steps: Steps = self.assembly.steps()
+        self.found = Exploration(system, {})
+        self.levels = [0, 1]
+        self.threads = threads = meter.budget.threads
+        self._log = empty_words(FIRST_ROWS * self.layout.words)
+        self._slots = empty_words(FIRST_SLOTS)
+        self._control: Any = np.zeros(CONTROL_SIZE, np.int64)
+        self._notes: list[Notes] = []
+        self._counted = 1
+        self._races: dict[tuple[int, bool], tuple[int, State]] = {}
+        self._said: set[int] = set()
+        self._good: list[int] = []
+        self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
+
+    @property
+    def count(self) -> int:
+        """How many states there are."""
+        return int(self._control[COUNT])
+
+    @property
+    def store(self) -> Store:
+        """The states as the compiled loops see them."""
+        return Store(self._log, self._slots, self._control)
+
+    def state(self, row: int) -> State:
+        """The state of a row."""
+        first = row * self.layout.words
+        return self.layout.unpack(self._log[first : first + self.layout.words])
+
+    def run(self) -> Exploration:
+        """Search until all is explored, a property is broken or a limit is reached."""
+        start = self.system.initial_transition()
+        self.found.parents[start.state] = (None, None, 0)
+        self.found.reached.update(start.reached)
+        for failure in start.failures:
+            if failure.property in self.asked:
+                self.found.findings.append(Finding(failure, start.state, None))
+        if self.found.findings:
+            return self.found
+        self._log[: self.layout.words] = self.layout.pack(start.state)
+        self._control[COUNT] = 1
+        self._fill_table()
+        self.meter.states += 1
+        try:
+            while self._level():
+                pass
+        except Overfull:
+            self.found.stopped = "in_flight"
+        except (Stopped, TooLong) as reason:
+            self.found.stopped = str(reason)
+        finally:
+            if self._pool is not None:
+                self._pool.shutdown()
+        for event in self._said:
+            self.found.reached.update(self.tabulation.events[event][1])
+        if not self.found.stopped and not self.found.findings:
+            self._judge_whole()
+        return self.found
+
+    # Levels
+
+    def _level(self) -> bool:
+        """Expand the rows of the last level; False when the search is over."""
+        first, end = self.levels[-2:]
+        rows: Any = np.zeros(0, np.int64)
+        while True:
+            pending = self._pass(first, end, rows)
+            if self._judge_pass():
+                return False
+            if not len(pending):
+                break
+            self._fill_in(pending)
+            rows = pending
+        self.levels.append(self.count)
+        self.meter.depth = max(self.meter.depth, len(self.levels) - 3 + (self.count > end))
+        return self.count > end
+
+    def _pass(self, first: int, end: int, rows: Any) -> Any:
+        """Expand rows ``first`` to ``end``, or those listed; the rows that were set aside."""
+        total = len(rows) if len(rows) else end - first
+        control = self._control
+        control[NEXT] = 0 if len(rows) else first
+        last = total if len(rows) else end
+        control[PENDING] = control[REQUESTS] = control[TERMINALS] = 0
+        self._work = Work(
+            rows,
+            np.empty(total, np.int64),
+            np.empty((MOST_REQUESTS, 3), np.int64),
+            np.empty(total, np.int64),
+        )
+        most = max(1, sum(self.tabulation.most_moves))
+        block = max(1, BUFFER // most)
+        threads = self.threads if total >= FEWEST_ROWS_FOR_THREADS else 1
+        self._notes = [self._new_notes(block * most + AT_ONCE) for _ in range(threads)]
+        while control[NEXT] < last:
+            until = min(last, int(control[NEXT]) + ROWS_A_CALL)
+            self._expand(until, block, block * most * threads, threads)
+            control[NEXT] = min(int(control[NEXT]), until)
+            self._count()
+            self._look_at_limits(int(control[COUNT]) - end)
+        return np.sort(self._work.pending[: control[PENDING]])
+
+    def _expand(self, until: int, block: int, reserve: int, threads: int) -> None:
+        """Expand up to ``until`` where there is room, after making some if there is none."""
+        if self._room() < reserve:
+            self._grow(reserve)
+        room = self.count + self._room() - reserve
+        if self.meter.budget.states:
+            left = self.meter.budget.states - self.meter.states
+            room = min(room, self.count + left)
+
+        def call(notes: Notes) -> None:
+            shared = (*self.steps, *self.store, *self._work, *notes)
+            if self.layout.words == 1:
+                kernels.expand_one(until, room, block, *shared)
+            else:
+                kernels.expand_many(
+                    until, room, block, self.layout.words, *self.layout.order(), *shared
+                )
+
+        if threads == 1 or self._pool is None:
+            call(self._notes[0])
+        else:
+            list(self._pool.map(call, self._notes))
+
+    def _new_notes(self, size: int) -> Notes:
+        races, words = len(self.assembly.races), self.layout.words
+        return Notes(
+            np.zeros(8, np.int64),
+            np.zeros(len(self.tabulation.events), np.uint8),
+            self.tabulation.failing(),
+            empty_words(words),
+            np.zeros(races, np.uint8),
+            empty_words(races * words),
+            empty_words(size * words),
+            empty_words(size),
+            np.zeros(len(self.tabulation.roots), np.int32),
+            np.tile(self._log[:words], RECENT),
+        )
+
+    def _count(self) -> None:
+        for notes in self._notes:
+            self.found.transitions += int(notes.counts[TRANSITIONS])
+            self.meter.transitions += int(notes.counts[TRANSITIONS])
+            notes.counts[TRANSITIONS] = 0
+        self.meter.states += self.count - self._counted
+        self._counted = self.count
+
+    def _look_at_limits(self, frontier: int) -> None:
+        reason = self.meter.reached(frontier)
+        if reason:
+            raise Stopped(reason)
+
+    # Room
+
+    def _room(self) -> int:
+        """How many more states there is room for."""
+        rows = len(self._log) // self.layout.words
+        return min(rows, int(FULLEST * len(self._slots))) - self.count
+
+    def _grow(self, reserve: int) -> None:
+        """Make room for at least ``reserve`` more states."""
+        rows = self.count + reserve
+        if len(self._log) < rows * self.layout.words:
+            size = int(max(rows, GROWTH_OF_LOG * self.count)) * self.layout.words
+            self._ask_for(8 * (size - len(self._log)))
+            self._log.resize(size, refcheck=False)
+        if FULLEST * len(self._slots) < rows:
+            size = int(max(rows / FULLEST + 1, GROWTH_OF_TABLE * len(self._slots)))
+            self._ask_for(8 * (size - len(self._slots)))
+            self._slots = empty_words(0)
+            self._slots = empty_words(size)
+            self._fill_table()
+
+    def _fill_table(self) -> None:
+        kernels.fill_table(self.count, self.layout.words, self._log, self._slots)
+
+    def _ask_for(self, size: int) -> None:
+        """Stop where ``size`` more bytes are too much."""
+        limit = self.meter.budget.memory
+        if limit and resident_bytes() + size > limit:
+            raise Stopped(f"--memory {limit // 2**20}M")
+
+    # Steps that nobody asked for before
+
+    def _fill_in(self, pending: Any) -> None:
+        """Fill in what was asked for, in an order that does not depend on the threads."""
+        number = min(int(self._control[REQUESTS]), MOST_REQUESTS)
+        wanted = {int(r[0]): (int(r[2]), int(r[1])) for r in self._work.requests[:number]}
+        for _, (agent, row) in sorted(wanted.items()):
+            self.tabulation.fill(agent, self.state(row))
+        if not self.layout.fits():
+            self._arrange()
+        self.steps = self.assembly.steps()
+
+    def _arrange(self) -> None:
+        """Another layout, as a code has outgrown its place."""
+        spots, words = self.layout.spot(), self.layout.words
+        self.layout.arrange()
+        self._ask_for(8 * self.count * self.layout.words)
+        self._log = repacked(self._log, self.count, spots, words, self.layout)
+        self._slots = empty_words(max(FIRST_SLOTS, int(self.count / FULLEST) + 1))
+        self._fill_table()
+        self.assembly = Assembly(self.tabulation)
+
+    # Judgement
+
+    def _judge_pass(self) -> bool:
+        """Take over what a pass noted; True if a property is broken."""
+        for notes in self._notes:
+            self._said.update(np.flatnonzero(notes.said).tolist())
+            for number in np.flatnonzero(notes.raced).tolist():
+                self._note_race(number, notes)
+        failed = [self.layout.unpack(n.failed) for n in self._notes if n.counts[HAS_FAILED]]
+        if failed:
+            self._fail(min(failed))
+            return True
+        rows = self._work.terminals[: self._control[TERMINALS]].tolist()
+        return self._judge_ends(sorted((self.state(row), row) for row in rows))
+
+    def _fail(self, state: State) -> None:
+        """The first failing step of a state is a finding."""
+        state = self._trace_back(state, len(self.levels) - 2)
+        for each in self.system.transitions(state):
+            for failure in each.failures:
+                if failure.property in self.asked:
+                    self.found.findings.append(Finding(failure, state, each))
+                    return
+        raise AssertionError("a step that failed in the tables does not fail in the system")
+
+    def _judge_ends(self, ends: list[tuple[State, int]]) -> bool:
+        for state, row in ends:
+            if self.system.all_done(state):
+                self.found.good.append(state)
+                self._good.append(row)
+            else:
+                self.found.stuck.append(state)
+            if any(each.property in self.asked for each in self._wrong_at_end(state)):
+                real = self._trace_back(state, len(self.levels) - 2)
+                wrong = [e for e in self._wrong_at_end(real) if e.property in self.asked]
+                self.found.findings += [Finding(each, real, None) for each in wrong]
+                return True
+        return False
+
+    def _wrong_at_end(self, state: State) -> list[Failure]:
+        if self.system.all_done(state):
+            return judge_end(self.system, state)
+        return [Failure("deadlock-free", "no process can go on", -1)]
+
+    def _note_race(self, number: int, notes: Notes) -> None:
+        """Keep the first state in which a race was seen; of several in one level the least."""
+        kind, level = self.assembly.races[number], len(self.levels) - 2
+        first = number * self.layout.words
+        state = self.layout.unpack(notes.racing[first : first + self.layout.words])
+        known = self._races.get(kind)
+        if known is None or known[0] > level or (known[0] == level and known[1] > state):
+            self._races[kind] = (level, state)
+
+    def _judge_whole(self) -> None:
+        """Judge what only a whole search tells: hangs, then races."""
+        if "deadlock-free" in self.asked:
+            self._judge_hangs()
+        if "race-free" in self.asked:
+            self._judge_races()
+        self.found.whole = True
+
+    def _judge_races(self) -> None:
+        for (cell, certain), (level, state) in sorted(
+            self._races.items(), key=lambda item: (item[1][0], item[0])
+        ):
+            if not certain and cell in self.system.polled:
+                continue
+            state = self._trace_back(state, level)
+            enabled = self.system.transitions(state)
+            for at, sure, one, other in race_pairs(self.system, state, enabled):
+                if (at, sure) == (cell, certain):
+                    names = [describe(self.system, state, each) for each in (one, other)]
+                    message = f"{' and '.join(names)} are not ordered on {self.system.cells[cell]}"
+                    failure = Failure("race-free", message, one.step.process)
+                    self.found.findings.append(Finding(failure, state, None, cell))
+                    return
+            raise AssertionError("a race in the tables is none in the system")
+
+    def _moves(self) -> tuple[Any, ...]:
+        steps = self.steps
+        return (steps.program, steps.roots, steps.spans, steps.moves)
+
+    def _judge_hangs(self) -> None:
+        """Find the first state from which no run ends well, where that is not just being stuck."""
+        if all(_is_finite(each) for each in self.system.automata):
+            return
+        words, store = self.layout.words, (self._log, self._slots)
+        self._ask_for(len(self._slots))
+        alive: Any = np.zeros(len(self._slots), np.uint8)
+        kernels.mark(np.array(self._good, np.int64), words, *store, alive)
+        buffer = empty_words(words)
+        moves, order = self._moves(), self.layout.order()
+        while kernels.spread_alive(self.count, words, *order, alive, buffer, *moves, *store):
+            self._look_at_limits(0)
+        for level, first in enumerate(self.levels[:-1]):
+            end = self.levels[level + 1]
+            row = int(kernels.least_unmarked(first, end, words, *store, alive))
+            if row >= 0:
+                message = "no run from here lets every process finish"
+                state = self._trace_back(self.state(row), level)
+                failure = Failure("deadlock-free", message, -1)
+                self.found.findings.append(Finding(failure, state, None))
+                return
+
+    def _trace_back(self, state: State, level: int) -> State:
+        """Note a shortest run to a state of a level, as the parents of the states on it.
+
+        Gives the state that the run leads to, which may be the other with members of orbits
+        permuted.
+        """
+        words, order, moves = self.layout.words, self.layout.order(), self._moves()
+        targets = [self.layout.pack(state)]
+        for before in range(level - 1, -1, -1):
+            rows = self.levels[before], self.levels[before + 1]
+            row = kernels.predecessor(*rows, words, *order, targets[-1], *moves, self._log)
+            targets.append(self._log[row * words : (row + 1) * words].copy())
+        here = self.system.initial_transition().state
+        for depth, target in enumerate(reversed(targets[:-1]), 1):
+            taken = next(
+                each
+                for each in self.system.transitions(here)
+                if np.array_equal(self.layout.pack(each.state), target)
+            )
+            self.found.parents[taken.state] = (here, taken.step, depth)
+            here = taken.state
+        return here
+
+
+def _is_finite(automaton: Automaton) -> bool:
+    """Whether every run of a process ends: its tables have no cycle, not even a sweep that fails.
+
+    Where all are, so is the graph, and a run that does not end well gets stuck.
+    """
+    repeats = any(e is not None and e.again for n in automaton.nodes for e in n.edges.values())
+    return not repeats and not has_loop(automaton)
