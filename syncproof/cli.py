@@ -107,18 +107,31 @@ def list_protocols(is_long: bool) -> int:
 @click.argument("protocol", metavar="NAME|FILE.py[:CLASS]|TRACE.json")
 @INSTANCE
 @click.option("-v", "--verbose", is_flag=True, help="All steps of a trace, and all changes.")
+@click.option("--why", "is_why", is_flag=True, help="For each consume, what carries its block.")
 @DRAWINGS
-def show(verbose: bool, html: str, text: str, perfetto: str, mermaid: str, **asked: Any) -> int:
+def show(
+    verbose: bool,
+    is_why: bool,
+    html: str,
+    text: str,
+    perfetto: str,
+    mermaid: str,
+    **asked: Any,
+) -> int:
     """Show what a protocol is made of, or a recorded trace.
 
     Settings, assumptions, roles, memory and mutants of a protocol. A trace or verdict file is shown
     without importing the protocol that it is of.
     """
+    from syncproof.commands import show as showing
     from syncproof.commands.drawings import Drawings
-    from syncproof.commands.show import run
     from syncproof.request import Request
 
-    return run(Request(**asked), verbose, Drawings(html, text, perfetto, mermaid))
+    if is_why:
+        from syncproof.commands import why
+
+        return why.run(Request(**asked))
+    return showing.run(Request(**asked), verbose, Drawings(html, text, perfetto, mermaid))
 
 
 @cli.command()
@@ -305,6 +318,19 @@ def scheduler(**asked: Any) -> int:
     Algorithms: corrected (the default), printed, printed-floor, search-only, rounded-up, rotated.
     """
     from syncproof.commands.scheduler import Asked, run
+
+    return run(Asked(**asked))
+
+
+@cli.command()
+@click.option("--format", default="", metavar="bf16|fp16|fp8-e5m2|fp8-e4m3|int8", help="Encoding.")
+@click.option("--sentinel", default="", metavar="0x7fc1", help="The bits of one element.")
+@click.option("--checksum", default="", metavar="sum|xor|crc32|fletcher", help="Of the leads.")
+@click.option("--markers", default=2, show_default=True, help="Blocks in a batch.")
+@click.option("--json", default="", metavar="FILE", help="The answers with bytes; - is stdout.")
+def bits(**asked: Any) -> int:
+    """Say which sentinels a payload can equal, and which bytes fool a checksum."""
+    from syncproof.commands.bits import Asked, run
 
     return run(Asked(**asked))
 

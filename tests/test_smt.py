@@ -371,6 +371,11 @@ def test_random_protocols_agree() -> None:
     assert found["not decided"] < 40
 
 
+def test_step_that_writes_a_cell_twice() -> None:
+    """A put with its signal to the same cell, both at once: the last write stays (two plans)."""
+    assert sum(compare(range(1330, 1332)).values()) == 2
+
+
 @pytest.mark.long
 def test_random_protocols_agree_at_length() -> None:
     """The same on 10,000 plans."""

@@ -258,7 +258,7 @@ class Encoding(Control):
     def _new_options(self, write: Write, location: Location) -> Options:
         if write.kind == "first":
             return {self.contents_of(location)[1]: TRUE}
-        plain = self._plain_writes(write)
+        plain = self._plain_writes(write, location)
         if plain is not None:
             return {tuple(plain[cell] for cell in location.cells): TRUE}
         self._undefined.append((write, location))
@@ -273,7 +273,7 @@ class Encoding(Control):
         initial = tuple(self.unrolling.initial_value(cell) for cell in location.cells)
         return self.unrolling.contents, initial
 
-    def _plain_writes(self, write: Write) -> dict[int, int] | None:
+    def _plain_writes(self, write: Write, location: Location) -> dict[int, int] | None:
         """What is written whatever was there before; None if that depends on it."""
         if write.kind == "landing":
             assert write.landing is not None
@@ -284,7 +284,7 @@ class Encoding(Control):
             given = write.origin.node.actions[write.action].writes
         else:
             return None
-        if not given or any(mode == ADD for _, _, mode in given):
+        if not given or any(m == ADD for c, _, m in given if c in location.cells):
             return None
         return {cell: value for cell, value, _ in given}
 
@@ -349,17 +349,20 @@ class Encoding(Control):
             if write.landing is not None
             else write.origin.node.actions[write.action].writes
         )
-        how = {cell: (value, mode) for cell, value, mode in given}
         reading = self.readings["add", write]
         for values in self.unrolling.contents.possible(location.cells):
-            new = []
-            for cell, old in zip(location.cells, values, strict=True):
-                value, mode = how[cell]
-                after = self.unrolling.added((old,), value) if mode == ADD else (value,)
-                new.append(None if after is None else after[0])
-            if None not in new:
+            new: dict[int, int | None] = dict(zip(location.cells, values, strict=True))
+            for cell, value, mode in given:
+                held = new.get(cell)
+                if cell in new and mode != ADD:
+                    new[cell] = value
+                elif held is not None:
+                    after = self.unrolling.added((held,), value)
+                    new[cell] = None if after is None else after[0]
+            if None not in new.values():
                 met = self.holds(reading, location.cells, values)
-                found.setdefault(tuple(v for v in new if v is not None), []).append(met)
+                made = tuple(value for value in new.values() if value is not None)
+                found.setdefault(made, []).append(met)
 
 
 def _apart(write: Write, reading: Reading) -> bool:
