@@ -272,11 +272,8 @@ class Core:
             value = found.value if isinstance(found, Opaque) else found
             field = name or getattr(value, "field", "payload")
             due = expected.field(field)
-            if type(value) is type(due) is Part:
-                same = value == due
-            else:
-                same = typed(value) == typed(due)
-            if not same:
+            both_parts = type(value) is type(due) is Part
+            if value != due if both_parts else typed(value) != typed(due):
                 wrong[field] = value
         if not wrong:
             self._say(Consumed(expected.key))

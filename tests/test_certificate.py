@@ -19,12 +19,16 @@ from syncproof.checkers.certificate.sending import Outgoing
 from syncproof.checkers.certificate.sweeps import Sweep
 from syncproof.checkers.explicit.check import assignments, question_of
 from syncproof.checkers.explicit.search import Budget, Meter
+from syncproof.models.bounds import Bounds
 from syncproof.models.core import Core
 from syncproof.models.errors import UserError
 from syncproof.models.instance import Choices, Instance
 from syncproof.models.memory import Region
-from syncproof.models.protocol import Protocol, parameter, role
+from syncproof.models.profiles import load_profile
+from syncproof.models.protocol import Protocol, Setting, parameter, role
 from syncproof.models.verdict import Answer, Verdict
+from syncproof.protocols.barrier import SCHEMES, Barrier
+from syncproof.registry import find
 from tests import letters, random_protocols
 from tests.letters import has_one_clean_outcome
 from tests.small import FlagAfterData, Meeting, OneRound, instance, with_settings
@@ -315,6 +319,61 @@ def test_adds_come_in_any_order(settings: dict[str, int], expected: bool) -> Non
     assert bool(by_either(made, {})) is expected
     outcome = has_one_clean_outcome(made.system({}))
     assert outcome is not False or not expected
+
+
+HANGING = {"reset", "equal", "sense", "count"}
+ORDER_MATTERS = {"sign_flip", "count_at_least"}
+"""Barriers that hold, but who comes first shows in what is read."""
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_barriers_are_certified_unless_they_hang_or_order_matters(scheme: str) -> None:
+    """Adds, credits, epochs, a peer one barrier ahead, ghosts: as in the full graph."""
+    bounds = Bounds(ranks=2, rounds=3)
+    made = Instance(Barrier, bounds, load_profile("cm384"), {"scheme": scheme})
+    steps = by_either(made, {})
+    assert bool(steps) is (scheme not in HANGING | ORDER_MATTERS)
+    if steps:
+        assert has_one_clean_outcome(made.system({})) is not False
+
+
+@pytest.mark.parametrize(
+    ("name", "ranks", "settings"),
+    [
+        ("dc", 4, {}),
+        ("bsp", 3, {"syncall": "software"}),
+        ("bsp", 2, {"syncall": "software", "cores": 3}),
+        ("ubep", 2, {"data": "dc"}),
+    ],
+)
+def test_sweeps_of_built_in_protocols_are_certified(
+    name: str, ranks: int, settings: dict[str, Setting]
+) -> None:
+    """Sweeps over checksums and over the counters of a barrier pass in one way only."""
+    bounds = Bounds(ranks=ranks, rounds=2)
+    made = Instance(find(name).kind, bounds, load_profile("cm384"), settings)
+    assert by_either(made, next(assignments(made)))
+
+
+@pytest.mark.parametrize(
+    ("name", "fabric", "settings"),
+    [
+        ("dc", "cm384", {"compare": False}),
+        ("dc", "cm384", {"round_in_checksum": False}),
+        ("dc", "cm384,store_atomicity=128", {}),
+        ("sp", "cm384,store_atomicity=128", {}),
+        ("sp", "cm384", {"windows": 1}),
+        ("bsp", "cm384", {"first_barrier": False}),
+        ("sw", "cm384", {"quiet": False}),
+    ],
+)
+def test_broken_variants_of_built_in_protocols_have_none(
+    name: str, fabric: str, settings: dict[str, Setting]
+) -> None:
+    """What the general engines refute is never certified."""
+    made = Instance(find(name).kind, Bounds(ranks=2), load_profile(fabric), settings)
+    for choices in assignments(made):
+        assert not by_either(made, choices)
 
 
 def test_a_wait_for_some_of_the_adds_teaches_nothing() -> None:

@@ -119,8 +119,11 @@ def clocks_of(record: Record) -> tuple[tuple[int, int, int, int], Known]:
 
 
 def _compiled() -> Any:
-    from numba import njit
-    from numba.extending import register_jitable
+    try:
+        from numba import njit
+        from numba.extending import register_jitable
+    except ImportError:
+        return check_all  # slower, and the same
 
     for each in HELPERS:
         register_jitable(each)
