@@ -17,6 +17,8 @@ from typing import Any, NoReturn, TypeVar
 
 import click
 
+from syncproof.cli_gate import gate
+
 BAD_INPUT, BROKEN, INTERRUPTED, TERMINATED = 2, 4, 130, 143
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -48,6 +50,22 @@ def cli() -> None:
     """
 
 
+class _Rounds(click.ParamType["int | str"]):
+    """A number of rounds, or no bound on them."""
+
+    name = "rounds"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | str:
+        if value == "unbounded":
+            return "unbounded"
+        try:
+            return int(value)
+        except ValueError:
+            self.fail(f"{value!r} is neither a whole number nor 'unbounded'.", param, ctx)
+
+
 def _options(*options: Callable[[F], F]) -> Callable[[F], F]:
     def decorate(command: F) -> F:
         for option in reversed(options):
@@ -60,7 +78,9 @@ def _options(*options: Callable[[F], F]) -> Callable[[F], F]:
 _INSTANCE = _options(
     click.option("--ranks", default=2, show_default=True, help="Ranks (NPU dies, GPUs)."),
     click.option("--tokens", default=1, show_default=True, help="Tokens per rank and round."),
-    click.option("--rounds", default=3, show_default=True, help="Rounds."),
+    click.option(
+        "--rounds", default=3, type=_Rounds(), metavar="R|unbounded", help="Rounds.  [default: 3]"
+    ),
     click.option("--experts", default=0, help="Experts in all.  [default: one per rank]"),
     click.option("--topk", default=0, help="Experts per token.  [default: all]"),
     click.option(
@@ -150,6 +170,7 @@ _OUTPUT = _options(
     click.option(
         "--trace", default="", metavar="FILE", help="The violating run, for show and replay."
     ),
+    click.option("--save-test", default="", metavar="FILE.py", help="That run as a pytest."),
     click.option("-q", "--quiet", is_flag=True, help="One line."),
     click.option("-v", "--verbose", is_flag=True, help="All steps, all changes, all fabric keys."),
     click.option("--timings", is_flag=True, help="Say how long it took, in files too."),
@@ -187,6 +208,7 @@ def check(
     text: str,
     perfetto: str,
     mermaid: str,
+    save_test: str,
     budget_states: int | None,
     budget_seconds: float | None,
     **asked: Any,
@@ -204,7 +226,7 @@ def check(
         budget_states=budget_states or 0,
         budget_seconds=budget_seconds or 0.0,
     )
-    drawings = Drawings(html, text, perfetto, mermaid)
+    drawings = Drawings(html, text, perfetto, mermaid, save_test)
     return run(request, Output(json_file, trace, quiet, verbose, timings, drawings), ctx.obj or ())
 
 
@@ -247,7 +269,8 @@ def replay(trace: str, emulate: bool, **files: str) -> int:
     from syncproof.commands.drawings import Drawings
     from syncproof.commands.replay import run, run_emulated
 
-    return run_emulated(trace) if emulate else run(trace, Drawings(**files))
+    drawings = Drawings(**files)
+    return run_emulated(trace, drawings) if emulate else run(trace, drawings)
 
 
 @cli.command("run")
@@ -268,7 +291,21 @@ def replay(trace: str, emulate: bool, **files: str) -> int:
     default="random",
     show_default=True,
     metavar="NAME",
-    help="random, starve-link, hold-last-atom, newest-first or stop-rank.",
+    help="random, starve-link, hold-last-atom, newest-first, stop-rank; all: in turn.",
+)
+@click.option(
+    "--runs", default=1, show_default=True, help="Runs, each with the next seed; 0: many."
+)
+@click.option(
+    "--time",
+    "clock",
+    default="real",
+    show_default=True,
+    type=click.Choice(["real", "virtual"]),
+    help="virtual: what each operation costs by the profile's latencies.",
+)
+@click.option(
+    "--cores", default=1, show_default=True, help="Cores that share each role, in virtual time."
 )
 @click.option("--payload", default="bf16", show_default=True, help="bf16, fp16, fp8 or int8.")
 @click.option(
@@ -281,18 +318,26 @@ def replay(trace: str, emulate: bool, **files: str) -> int:
 )
 @click.option("--log", default="", metavar="FILE", help="Every step as JSON, for conform.")
 @click.option("-q", "--quiet", is_flag=True, help="One line.")
-def run_protocol(log: str, quiet: bool, **asked: Any) -> int:
+def run_protocol(log: str, quiet: bool, runs: int, clock: str, cores: int, **asked: Any) -> int:
     """Run a protocol on real bytes, under a fabric that delays, reorders and tears.
 
     Exit codes: 0 complete, 1 wrong bytes or stuck, 3 not finished in time, 4 a step that the model
     does not allow.
     """
-    from syncproof.commands.run import Output, options_from, run, with_properties
+    from syncproof.commands.run import (
+        Output,
+        options_from,
+        run,
+        run_in_virtual_time,
+        with_properties,
+    )
     from syncproof.request import Request
 
     options = options_from(asked)
     request = Request(**asked)
-    return run(request, with_properties(options, request), Output(log, quiet))
+    if clock == "virtual":
+        return run_in_virtual_time(request, options, cores)
+    return run(request, with_properties(options, request), Output(log, quiet, runs))
 
 
 @cli.command()
@@ -406,6 +451,9 @@ def doctor() -> int:
     from syncproof.commands.doctor import run
 
     return run()
+
+
+cli.add_command(gate)
 
 
 # From here on: what every command has in common

@@ -16,7 +16,7 @@ from syncproof.budget import available_cores, default_memory, memory_ceiling, pa
 from syncproof.checkers.explicit.check import Interrupted
 from syncproof.checkers.explicit.search import Budget
 from syncproof.commands.drawings import Drawings
-from syncproof.engines import Engine, combined, engines_for, unfinished
+from syncproof.engines import Engine, combined, engines_for, unbounded_engines_for, unfinished
 from syncproof.models.errors import UserError
 from syncproof.models.verdict import EXIT_CODES, SCHEMA, Answer, Verdict, to_data
 from syncproof.registry import blaming, find
@@ -113,6 +113,10 @@ def run(request: Request, output: Output, also: Sequence[str] = ()) -> int:
 def _engines(request: Request) -> Sequence[Engine]:
     if request.cluster and not request.swarm:
         raise UserError("--cluster without --swarm", where="--cluster", expected="--swarm N")
+    if request.swarm and request.unbounded:
+        raise UserError("--swarm with --rounds unbounded", where="--swarm", expected="--rounds R")
+    if request.unbounded:
+        return unbounded_engines_for(request.engine)
     if not request.swarm:
         return engines_for(request.engine)
     from syncproof.swarm import swarm_of  # starts processes: seldom needed

@@ -14,6 +14,7 @@ from syncproof.checkers.tla.compare import Comparison, Side, compare
 from syncproof.checkers.tla.tlc import Limits
 from syncproof.commands.check import ask
 from syncproof.engines import OUTSIDE, REFERENCE, combined
+from syncproof.models.errors import UserError
 from syncproof.models.verdict import EXIT_CODES, Answer
 from syncproof.outside import tools_here
 from syncproof.registry import blaming, find
@@ -31,6 +32,8 @@ def run(request: Request, with_states: bool) -> int:
 
     The exit code is that of the answer, and 4 where the two differ.
     """
+    if request.unbounded:
+        raise UserError("TLC is asked about bounded runs", where="--rounds", expected="a number")
     memory = parse_size(request.memory) if request.memory else default_memory()
     budget = Budget(request.budget_states, request.budget_seconds, memory)
     tools_here().for_tlc()
