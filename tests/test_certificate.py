@@ -33,7 +33,7 @@ from tests import letters, random_protocols
 from tests.letters import has_one_clean_outcome
 from tests.small import FlagAfterData, Meeting, OneRound, instance, with_settings
 
-SEEDS = 300
+SEEDS = 200
 TELLING = (*range(20), *range(60, 70), *range(265, 290), *range(345, 355))
 """Letters among which each fault is noticed; of all the first 400 few others notice some."""
 MANY_SEEDS = 50_000
@@ -108,9 +108,9 @@ def test_never_certified_where_the_full_graph_differs(certify: Certify) -> None:
 
 def test_never_certified_where_the_full_graph_of_any_protocol_differs() -> None:
     """The same with every operation and statement: atomics, sweeps, ghosts, events, gets."""
-    certified, wrong = wrong_certificates(some_plans(range(1_000, 1_600)), by_closure)
+    certified, wrong = wrong_certificates(some_plans(range(1_000, 1_400)), by_closure)
     assert wrong == []
-    assert certified > 10
+    assert certified > 5
 
 
 @pytest.mark.long
@@ -135,7 +135,7 @@ def test_clocks_know_nothing_that_the_closure_does_not() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "seeds", "least"), [(some_letters, 150, 0.95), (some_plans, 300, 0.6)]
+    ("kind", "seeds", "least"), [(some_letters, 100, 0.95), (some_plans, 300, 0.6)]
 )
 def test_share_of_single_outcome_protocols_that_is_certified(
     kind: Callable[[Iterable[int]], Iterator[Case]], seeds: int, least: float
@@ -461,3 +461,20 @@ def test_limits_end_in_no_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(closures, "MOST_STEPS", 5)
     obstacle = certify(made, question_of(made, "counted"))
     assert "more than 5 steps" in str(obstacle)
+
+
+class Unhashable(Protocol):
+    """Puts a list, which is no value."""
+
+    def memory(self) -> None:
+        self.flag = Region(index=(), block=8)
+
+    @role
+    async def writer(self, core: Core) -> None:
+        await core.put(self.flag[0], [])
+
+
+def test_a_users_mistake_is_no_certificate_and_no_crash() -> None:
+    """What a role does wrong is left to the general engine, which says where."""
+    made = instance(Unhashable, ranks=1)
+    assert "hashed" in str(certify(made, question_of(made, "unhashable")))

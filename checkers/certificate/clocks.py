@@ -11,6 +11,7 @@ Plain loops over arrays: those of a long record are compiled by numba.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy
@@ -118,6 +119,7 @@ def clocks_of(record: Record) -> tuple[tuple[int, int, int, int], Known]:
         room *= 2
 
 
+@cache
 def _compiled() -> Any:
     try:
         from numba import njit
