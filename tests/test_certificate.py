@@ -23,7 +23,8 @@ from syncproof.models.bounds import Bounds
 from syncproof.models.core import Core
 from syncproof.models.errors import UserError
 from syncproof.models.instance import Choices, Instance
-from syncproof.models.memory import Region
+from syncproof.models.memory import Ghost, Region
+from syncproof.models.operations import Operation
 from syncproof.models.profiles import load_profile
 from syncproof.models.protocol import Protocol, Setting, parameter, role
 from syncproof.models.verdict import Answer, Verdict
@@ -432,11 +433,21 @@ def test_a_role_that_keeps_what_it_read_is_told_from_one_that_does_not() -> None
     while roles.operations[0] is not None:
         found.append(roles.drops_result(0))
         roles.resume(0, 0)
-    assert found == [True, False, True, False]
+    assert found == [True, False, True, False, False]
+
+
+class Looking:
+    """Stands between a role and an operation, and looks at what it gives."""
+
+    def __init__(self, operation: Operation) -> None:
+        self.operation = operation
+
+    def __await__(self) -> Any:
+        self.found = yield from self.operation.__await__()
 
 
 class Dropping(Protocol):
-    """Loads whose values are dropped, kept, dropped in a helper, and given back by one."""
+    """Loads whose values are dropped, kept, dropped in a helper, given back by one, looked at."""
 
     def memory(self) -> None:
         self.flag = Region(index=(), block=8)
@@ -447,6 +458,7 @@ class Dropping(Protocol):
         kept = await core.load(self.flag[0])
         await self.drop(core)
         core.check(await self.give(core) == kept, "another value")
+        await Looking(core.load(self.flag[0]))
 
     async def drop(self, core: Core) -> None:
         await core.load(self.flag[0])
@@ -478,3 +490,40 @@ def test_a_users_mistake_is_no_certificate_and_no_crash() -> None:
     """What a role does wrong is left to the general engine, which says where."""
     made = instance(Unhashable, ranks=1)
     assert "hashed" in str(certify(made, question_of(made, "unhashable")))
+
+
+def _always(_: int) -> bool:
+    return True
+
+
+class Overheard(Protocol):
+    """Two raise a counter, one of them after its data; the waiter checks a ghost as it passes."""
+
+    def memory(self) -> None:
+        self.counter, self.data = Region(index=(), block=8), Region(index=(), block=8)
+        self.seen = Ghost(0)
+
+    @role
+    async def teller(self, core: Core) -> None:
+        await core.put(self.data[0], 1)
+        await core.quiet()
+        await core.add(self.counter[0], 1)
+        await core.quiet()
+
+    @role
+    async def waiter(self, core: Core) -> None:
+        await core.wait_until(self.counter[0], lambda count: count >= 1)
+        core.ghost_check(self.seen, _always, message="never")
+        core.check(await core.get(self.data[0]) == 1, "no data")
+
+    @role
+    async def other(self, core: Core) -> None:
+        await core.add(self.counter[0], 1)
+        await core.quiet()
+
+
+def test_every_read_of_one_event_is_judged_again() -> None:
+    """A ghost that is checked at a wait does not hide that the wait may pass without the data."""
+    made = instance(Overheard, ranks=1)
+    assert has_one_clean_outcome(made.system({})) is False
+    assert not by_closure(made, {})
