@@ -11,6 +11,7 @@ Plain loops over arrays: those of a long record are compiled by numba.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy
@@ -118,9 +119,13 @@ def clocks_of(record: Record) -> tuple[tuple[int, int, int, int], Known]:
         room *= 2
 
 
+@cache
 def _compiled() -> Any:
-    from numba import njit
-    from numba.extending import register_jitable
+    try:
+        from numba import njit
+        from numba.extending import register_jitable
+    except ImportError:
+        return check_all  # slower, and the same
 
     for each in HELPERS:
         register_jitable(each)

@@ -107,9 +107,7 @@ class Execution:
             process = ready.popleft()
             while True:
                 operation = operations[process]
-                if operation is None or not STEPS.get(operation.kind, _beyond)(
-                    self, process, operation
-                ):
+                if operation is None or not self._step(process, operation):
                     break
         for process, operation in enumerate(operations):
             if operation is not None:
@@ -117,6 +115,13 @@ class Execution:
                 name = self.roles.names[process]
                 raise NotCertified(f"{name} is blocked at {operation.kind.value} {where}")
         self.roles.judge_end()
+
+    def _step(self, process: int, operation: Operation) -> bool:
+        """Take one step of a process; False if it is blocked."""
+        try:
+            return STEPS.get(operation.kind, _beyond)(self, process, operation)
+        except UserError as error:
+            raise NotCertified(str(error)) from error
 
     def _resume(self, process: int, value: Any) -> None:
         self.roles.resume(process, value)

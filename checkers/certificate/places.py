@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from syncproof.models.errors import UserError
 from syncproof.models.instance import Parts
 from syncproof.models.memory import Region, Slot
 from syncproof.models.values import AnyOf, Block, Mark, Opaque, Payload, Torn, typed
@@ -140,12 +141,19 @@ def captured(slot: Slot, value: Any) -> tuple[Fields, Any]:
     if isinstance(value, Mapping | Block):
         spread = slot.spread(value)
         for each in spread.values():
-            hash(each)
+            _check_hashable(each)
         return tuple(spread), spread
     if isinstance(value, Opaque):
         value = value.value
-    hash(value)
+    _check_hashable(value)
     return slot.names, value
+
+
+def _check_hashable(value: Any) -> None:
+    try:
+        hash(value)
+    except TypeError as error:
+        raise UserError(f"the value {value!r} cannot be hashed") from error
 
 
 def held_at_first(slot: Slot, choices: Mapping[Any, Any]) -> Any:

@@ -161,8 +161,10 @@ class LiveRoles:
         inner: Any = self._coroutines[process]
         while type(inner.cr_await) is CoroutineType:
             inner = inner.cr_await
-        frame = inner.cr_frame
-        return frame is not None and _pops_result(frame.f_code, frame.f_lasti)
+        frame, leaf = inner.cr_frame, inner.cr_await
+        if frame is None or getattr(leaf, "gi_code", None) is not Operation.__await__.__code__:
+            return False  # something between the role and the operation may look at the value
+        return _pops_result(frame.f_code, frame.f_lasti)
 
     def spare(self, process: int, position: int) -> CoroutineType[Any, Any, Any]:
         """Another coroutine of a role, fed the same up to a position; it is the caller's."""
