@@ -272,8 +272,9 @@ class Core:
             value = found.value if isinstance(found, Opaque) else found
             field = name or getattr(value, "field", "payload")
             due = expected.field(field)
-            both_parts = type(value) is type(due) is Part
-            if value != due if both_parts else typed(value) != typed(due):
+            are_parts = type(value) is type(due) is Part
+            same = value == due if are_parts else typed(value) == typed(due)
+            if not same:
                 wrong[field] = value
         if not wrong:
             self._say(Consumed(expected.key))

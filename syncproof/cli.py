@@ -12,16 +12,15 @@ import shlex
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Sequence
-from typing import Any, NoReturn, TypeVar
+from collections.abc import Sequence
+from typing import Any, NoReturn
 
 import click
 
 from syncproof.cli_gate import gate
+from syncproof.options import DRAWINGS, INSTANCE, OUTPUT, SEARCH
 
 BAD_INPUT, BROKEN, INTERRUPTED, TERMINATED = 2, 4, 130, 143
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 class _Commands(click.Group):
@@ -50,147 +49,12 @@ def cli() -> None:
     """
 
 
-class _Rounds(click.ParamType["int | str"]):
-    """A number of rounds, or no bound on them."""
-
-    name = "rounds"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int | str:
-        if value == "unbounded":
-            return "unbounded"
-        try:
-            return int(value)
-        except ValueError:
-            self.fail(f"{value!r} is neither a whole number nor 'unbounded'.", param, ctx)
-
-
-def _options(*options: Callable[[F], F]) -> Callable[[F], F]:
-    def decorate(command: F) -> F:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorate
-
-
-_INSTANCE = _options(
-    click.option("--ranks", default=2, show_default=True, help="Ranks (NPU dies, GPUs)."),
-    click.option("--tokens", default=1, show_default=True, help="Tokens per rank and round."),
-    click.option(
-        "--rounds", default=3, type=_Rounds(), metavar="R|unbounded", help="Rounds.  [default: 3]"
-    ),
-    click.option("--experts", default=0, help="Experts in all.  [default: one per rank]"),
-    click.option("--topk", default=0, help="Experts per token.  [default: all]"),
-    click.option(
-        "--routing",
-        default="",
-        metavar="all|balanced|FILE.yaml",
-        help="Tokens per source, expert and round.  [default: all up to 2 ranks, else balanced]",
-    ),
-    click.option(
-        "--fabric",
-        default="cm384",
-        show_default=True,
-        metavar="NAME|FILE.yaml[,KEY=VALUE...]",
-        help="What the interconnect guarantees.",
-    ),
-    click.option(
-        "--set", "settings", multiple=True, metavar="NAME=VALUE", help="A variant of the protocol."
-    ),
-    click.option(
-        "--drop", "dropped", multiple=True, metavar="NAME", help="Do without an assumption."
-    ),
-)
-
-_SEARCH = _options(
-    click.option(
-        "--property",
-        "properties",
-        multiple=True,
-        metavar="NAME",
-        help="Ask for this property only; may be repeated.",
-    ),
-    click.option(
-        "--mutant", default="", metavar="NAME", help="Leave one operation out (see show)."
-    ),
-    click.option(
-        "--engine",
-        default="auto",
-        show_default=True,
-        metavar="auto|reference|reduced|fast|certificate|smt|all",
-        help="What answers; all compares every engine. Also tla: the TLA+ module, by --tool.",
-    ),
-    click.option(
-        "--tool",
-        default="",
-        type=click.Choice(["", "tlc", "apalache"]),
-        metavar="tlc|apalache",
-        help="What --engine tla runs.  [default: tlc]",
-    ),
-    click.option("--full", is_flag=True, help="No reduction: every interleaving."),
-    click.option(
-        "--memory", default="", metavar="SIZE", help="Such as 4G.  [default: 3/4 of what there is]"
-    ),
-    click.option(
-        "--threads",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="Threads of the fast engine.  [default: one a core]",
-    ),
-    click.option(
-        "--budget-states", type=click.IntRange(min=1), metavar="N", help="States at most."
-    ),
-    click.option(
-        "--budget-seconds",
-        type=click.FloatRange(min=0, min_open=True),
-        metavar="S",
-        help="Seconds at most.",
-    ),
-    click.option(
-        "--swarm",
-        default=0,
-        type=click.IntRange(min=0),
-        metavar="N",
-        help="N bounded searches in random orders, for what is too large: finds, never proves.",
-    ),
-    click.option(
-        "--cluster",
-        default="",
-        metavar="tcp://HOST:PORT",
-        help="The Dask cluster that makes them.  [default: this machine]",
-    ),
-)
-
-_OUTPUT = _options(
-    click.option(
-        "--json", "json_file", default="", metavar="FILE", help="The verdict; - is stdout."
-    ),
-    click.option(
-        "--trace", default="", metavar="FILE", help="The violating run, for show and replay."
-    ),
-    click.option("--save-test", default="", metavar="FILE.py", help="That run as a pytest."),
-    click.option("-q", "--quiet", is_flag=True, help="One line."),
-    click.option("-v", "--verbose", is_flag=True, help="All steps, all changes, all fabric keys."),
-    click.option("--timings", is_flag=True, help="Say how long it took, in files too."),
-)
-
-
-_DRAWINGS = _options(
-    click.option("--html", default="", metavar="FILE", help="A page to step through; - is stdout."),
-    click.option("--text", default="", metavar="FILE", help="Plain text, for mail."),
-    click.option("--perfetto", default="", metavar="FILE", help="For ui.perfetto.dev."),
-    click.option("--mermaid", default="", metavar="FILE", help="A diagram to paste in an issue."),
-)
-
-
 @cli.command()
 @click.argument("protocol", metavar="NAME|FILE.py[:CLASS]")
-@_INSTANCE
-@_SEARCH
-@_OUTPUT
-@_DRAWINGS
+@INSTANCE
+@SEARCH
+@OUTPUT
+@DRAWINGS
 @click.pass_context
 def check(
     ctx: click.Context,
@@ -241,9 +105,9 @@ def list_protocols(is_long: bool) -> int:
 
 @cli.command()
 @click.argument("protocol", metavar="NAME|FILE.py[:CLASS]|TRACE.json")
-@_INSTANCE
+@INSTANCE
 @click.option("-v", "--verbose", is_flag=True, help="All steps of a trace, and all changes.")
-@_DRAWINGS
+@DRAWINGS
 def show(verbose: bool, html: str, text: str, perfetto: str, mermaid: str, **asked: Any) -> int:
     """Show what a protocol is made of, or a recorded trace.
 
@@ -260,7 +124,7 @@ def show(verbose: bool, html: str, text: str, perfetto: str, mermaid: str, **ask
 @cli.command()
 @click.argument("trace", metavar="TRACE.json")
 @click.option("--emulate", is_flag=True, help="Force the run on the emulator, with real bytes.")
-@_DRAWINGS
+@DRAWINGS
 def replay(trace: str, emulate: bool, **files: str) -> int:
     """Walk a trace through its protocol as it is now.
 
@@ -275,7 +139,7 @@ def replay(trace: str, emulate: bool, **files: str) -> int:
 
 @cli.command("run")
 @click.argument("protocol", metavar="NAME|FILE.py[:CLASS]")
-@_INSTANCE
+@INSTANCE
 @click.option("--property", "properties", multiple=True, metavar="NAME", help="Judge only this.")
 @click.option("--mutant", default="", metavar="NAME", help="Leave one operation out (see show).")
 @click.option("--seed", default=0, show_default=True, help="What order, delays and choices are.")
@@ -356,7 +220,7 @@ def conform(protocol: str, log: str) -> int:
 
 @cli.command()
 @click.argument("protocol", metavar="NAME")
-@_INSTANCE
+@INSTANCE
 @click.option("--property", "properties", multiple=True, metavar="NAME", help="Only this one.")
 @click.option("--mutant", default="", metavar="NAME", help="Leave one operation out (see show).")
 @click.option("--states", "with_states", is_flag=True, help="Also compare all reachable states.")
