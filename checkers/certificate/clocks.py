@@ -12,11 +12,22 @@ Plain loops over arrays: those of a long record are compiled by numba.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy
-from numpy.typing import NDArray
 
+from syncproof.checkers.certificate.knowledge import (
+    WITNESSES,
+    Known,
+    Landings,
+    Memory,
+    Numbers,
+    Rows,
+    known_at_first,
+    landings_of,
+    memory_of,
+    rows_for,
+)
 from syncproof.checkers.certificate.record import (
     FENCE,
     PUT,
@@ -29,8 +40,6 @@ from syncproof.checkers.certificate.record import (
     Record,
 )
 
-WITNESSES = 4
-"""How many reads are kept that surely come after a landing."""
 LONG = 100_000
 """Records of more numbers than this are worth compiled loops."""
 
@@ -42,58 +51,6 @@ GAPS = {
     IN_FLIGHT: "{process}'s put to {place} may meet the in-flight bound",
     RETURNS_EARLY: "{process} may return before its put to {place} lands",
 }
-
-Numbers = NDArray[numpy.int32]
-
-
-class Known(NamedTuple):
-    """What the processes know; one row or number for each."""
-
-    steps: Numbers
-    landed: Numbers
-    own: Numbers
-    complete: Numbers
-    fenced: Numbers
-    row: Numbers
-    unproved: Numbers
-
-
-class Landings(NamedTuple):
-    """What came to memory: one number for each landing, or for each place of one (``entry``)."""
-
-    source: Numbers
-    step: Numbers
-    covers: Numbers
-    at_once: Numbers
-    signal: Numbers
-    first_of_put: Numbers
-    row: Numbers
-    uses: Numbers
-    unproved: Numbers
-    witness: Numbers
-    witness_step: Numbers
-    entry: Numbers
-    entry_before: Numbers
-
-
-class Memory(NamedTuple):
-    """For each place its last landing's entry and the reads since, as a list of numbers."""
-
-    last: Numbers
-    reads: Numbers
-    read_next: Numbers
-    read_process: Numbers
-    read_step: Numbers
-
-
-class Rows(NamedTuple):
-    """Clocks that waits have still to learn from; ``free`` begins with the number of free rows."""
-
-    steps: Numbers
-    landed: Numbers
-    references: Numbers
-    owner: Numbers
-    free: Numbers
 
 
 def first_gap(record: Record) -> tuple[int, int, int, int]:
@@ -110,7 +67,12 @@ def clocks_of(record: Record) -> tuple[tuple[int, int, int, int], Known]:
     check: Any = _compiled() if len(code) > LONG else check_all
     room = 2 * record.processes + 16
     while True:
-        state = (_known(record), _landings(record), _memory(record), _rows(record.processes, room))
+        state = (
+            known_at_first(record),
+            landings_of(record),
+            memory_of(record),
+            rows_for(record.processes, room),
+        )
         kind, process, place, other = check(
             code, *state, record.in_flight, record.same_address_order
         )
@@ -130,39 +92,6 @@ def _compiled() -> Any:
     for each in HELPERS:
         register_jitable(each)
     return njit(cache=True)(check_all)
-
-
-def _known(record: Record) -> Known:
-    count = record.processes
-    square = [numpy.zeros((count, count), dtype=numpy.int32) for _ in range(2)]
-    lines = [numpy.zeros(count, dtype=numpy.int32) for _ in range(5)]
-    lines[3][:] = lines[4][:] = -1
-    return Known(*square, *lines)
-
-
-def _landings(record: Record) -> Landings:
-    count, numbers = record.landings, len(record.instructions)
-    made = [numpy.zeros(count, dtype=numpy.int32) for _ in range(9)]
-    if len(record.signals):
-        made[4][numpy.array(record.signals)] = 1
-    made[6][:] = made[8][:] = -1
-    witnesses = [numpy.full((count, WITNESSES), -1, dtype=numpy.int32) for _ in range(2)]
-    entries = [numpy.full(numbers, -1, dtype=numpy.int32) for _ in range(2)]
-    return Landings(*made, *witnesses, *entries)
-
-
-def _memory(record: Record) -> Memory:
-    places = [numpy.full(record.places, -1, dtype=numpy.int32) for _ in range(2)]
-    reads = [numpy.zeros(len(record.instructions), dtype=numpy.int32) for _ in range(3)]
-    return Memory(*places, *reads)
-
-
-def _rows(processes: int, count: int) -> Rows:
-    steps, landed = (numpy.zeros((count, processes), dtype=numpy.int32) for _ in range(2))
-    references, owner = (numpy.zeros(count, dtype=numpy.int32) for _ in range(2))
-    free = numpy.arange(count + 1, dtype=numpy.int32) - 1
-    free[0] = count
-    return Rows(steps, landed, references, owner, free)
 
 
 # What follows is compiled, and so is written in what numba knows

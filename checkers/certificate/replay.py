@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect
 from dataclasses import dataclass, field
 
-from syncproof.checkers.certificate.clocks import Known
+from syncproof.checkers.certificate.knowledge import Known
 from syncproof.checkers.certificate.record import (
     FENCE,
     PUT,
