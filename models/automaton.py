@@ -258,7 +258,7 @@ class Automaton:
             except UserError as error:
                 node.state = "error"
                 where = f"{place.file}:{place.line}"
-                node.error = UserError(error.what, where=where, expected=error.expected)
+                node.error = type(error)(error.what, where=where, expected=error.expected)
             self._remember(key, node)
         if live.sweep is not None and live.sweep.first is None:
             live.sweep.first = node
@@ -353,7 +353,7 @@ class Automaton:
         error = broken.error
         if isinstance(error, UserError):
             where = error.where or (broken.line or self.process.role)
-            return UserError(error.what, where=where, expected=error.expected)
+            return type(error)(error.what, where=where, expected=error.expected)
         return UserError(
             f"the role {self.process.role} raised {type(error).__name__}: {error}",
             where=broken.line or self.process.role,

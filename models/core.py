@@ -22,6 +22,7 @@ from syncproof.models.operations import (
 from syncproof.models.values import (
     Block,
     Opaque,
+    Part,
     Payload,
     together,
     token_text,
@@ -271,7 +272,9 @@ class Core:
             value = found.value if isinstance(found, Opaque) else found
             field = name or getattr(value, "field", "payload")
             due = expected.field(field)
-            if type(value) is not type(due) or typed(value) != typed(due):
+            are_parts = type(value) is type(due) is Part
+            same = value == due if are_parts else typed(value) == typed(due)
+            if not same:
                 wrong[field] = value
         if not wrong:
             self._say(Consumed(expected.key))

@@ -12,7 +12,7 @@ import gc
 import marshal
 import sys
 import types
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import EnumMeta
 from functools import cache
@@ -87,8 +87,9 @@ def slots(suspended: Suspended, code: types.CodeType) -> list[Any]:
 class Walk:
     """Numbers for all objects reached from frames, and the tokens that write them down."""
 
-    def __init__(self, environment: Environment) -> None:
+    def __init__(self, environment: Environment, writers: Writers) -> None:
         self._environment, self._positions = environment, environment.positions
+        self._writers = writers
         self.numbers: dict[int, int] = {}
         self.objects: list[Any] = []
         self.tokens: list[Any] = []
@@ -126,7 +127,7 @@ class Walk:
             each = self.objects[position]
             position += 1
             kind = type(each)
-            writer = WRITERS.get(kind)
+            writer = self._writers.get(kind)
             if writer is None:
                 self._object(each, kind)
             else:
@@ -260,7 +261,10 @@ def _method(walk: Walk, each: Any) -> None:
     walk.tokens += ("method", walk.number(each.__func__), walk.number(each.__self__))
 
 
-WRITERS: dict[type, Callable[[Walk, Any], None]] = {
+Writers: TypeAlias = Mapping[type, Callable[[Walk, Any], None]]
+"""How objects of a type are written down."""
+
+WRITERS: Writers = {
     **dict.fromkeys((int, float, str, bytes), _atom),
     tuple: _sequence,
     list: _sequence,
@@ -290,8 +294,8 @@ class Identity:
     the type of what the innermost coroutine awaits, which yields once and returns what it is sent.
     """
 
-    def __init__(self, shared: Sequence[object], leaf: type) -> None:
-        self._leaf = leaf
+    def __init__(self, shared: Sequence[object], leaf: type, writers: Writers = WRITERS) -> None:
+        self._leaf, self._writers = leaf, writers
         self._leaf_code: types.CodeType | None = None
         self._trouble = self_test() or self._check_leaf()
         if not self._trouble:
@@ -333,7 +337,7 @@ class Identity:
 
     def _tokens(self, coroutine: types.CoroutineType[Any, Any, Any]) -> list[Any]:
         frames = self._chain(coroutine)
-        walk = Walk(self._environment)
+        walk = Walk(self._environment, self._writers)
         for each, _, _, _ in frames:
             walk.number(each)
         for _, code, frame, found in frames:

@@ -152,7 +152,7 @@ class Slot:
         """
         if isinstance(value, Block):
             value = vars(value)
-        if isinstance(value, Mapping):
+        if type(value) is dict or isinstance(value, Mapping):
             for name in value:
                 self.region.check_field(name)
             named = {name: value[name] for name in self.names if name in value}

@@ -174,11 +174,12 @@ def describe(system: System, state: State, transition: Transition) -> str:
     step = transition.step
     if step.kind == "process":
         return _describe_process(system, state, step, transition.state)
-    names = ", ".join(dict.fromkeys(str(system.cells[c].slot) for c in step.what))
+    cells = [c % len(system.cells) for c in step.what]  # what others see of a cell stands behind
+    names = ", ".join(dict.fromkeys(str(system.cells[c].slot) for c in cells))
     if step.kind in ("land", "propagate"):
         values = together(system.values[system.value(transition.state, c)] for c in step.what)
         word = "lands at" if step.kind == "land" else "becomes visible to others at"
-        atom = _atom_text(system, step.what)
+        atom = _atom_text(system, cells)
         return f"{values} {word} {names}{atom}"
     word = {
         "read source": "the fabric reads",
@@ -203,7 +204,8 @@ def _describe_process(system: System, state: State, step: Step, after: State) ->
     if action.kind in (ActionKind.ISSUE, ActionKind.WRITE):
         return _describe_store(operation)
     if action.kind is ActionKind.READ:
-        values = together(system.values[system.value(state, c)] for c in action.cells)
+        read = _values_read(system, state, step, action, after)
+        values = together(system.values[value] for value in read)
         verb = operation.kind.value if operation.source is None else "read source of copy"
         atom = _atom_text(system, action.cells)
         return f"{verb} {operation.slot}{atom} reads {values}"
@@ -217,6 +219,20 @@ def _describe_process(system: System, state: State, step: Step, after: State) ->
     target = f" to rank {operation.target}" if operation.target is not None else ""
     slot = f" {operation.slot}" if operation.slot is not None else ""
     return f"{operation.kind.value}{slot}{target}"
+
+
+def _values_read(
+    system: System, state: State, step: Step, action: Action, after: State
+) -> tuple[int, ...]:
+    """The values that a read was served with: not the newest where it may be served late."""
+    process, automaton = step.process, system.automata[step.process]
+    node, place = system.node(state, process), system.views.place(process)
+    for values, view in system.readable(state, process, action.cells):
+        edge = automaton.edge(node, step.what[0], values)
+        served = view is None or after[place] == view
+        if edge is not None and edge.target.number == after[process] and served:
+            return values
+    return tuple(system.value(state, cell) for cell in action.cells)
 
 
 def _describe_store(operation: Operation) -> str:

@@ -31,6 +31,8 @@ class Kind(Enum):
     QUIET = "quiet"
     SYNC = "sync"
 
+    __hash__ = object.__hash__  # there is one object for each, and it is asked for at each step
+
 
 @dataclass(unsafe_hash=True)
 class Operation:

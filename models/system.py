@@ -264,7 +264,7 @@ class System:
     ) -> Iterator[Transition]:
         if action.ordered and self._held_back(state, process, action):
             return
-        for values, view in self._readable(state, process, action.cells):
+        for values, view in self.readable(state, process, action.cells):
             edge = self.automata[process].edge(node, number, values)
             if edge is None:
                 continue
@@ -394,7 +394,7 @@ class System:
 
     # What a process can read
 
-    def _readable(
+    def readable(
         self, state: State, process: int, cells: tuple[int, ...]
     ) -> Iterator[tuple[tuple[int, ...], int | None]]:
         """The values that a read may give, each with the process's view after it."""

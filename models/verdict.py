@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
+from functools import cache
 from typing import Any, get_args, get_origin, get_type_hints
 
 from syncproof.models.errors import UserError
@@ -239,10 +240,16 @@ def _build(kind: Any, data: Any, where: str) -> Any:
     return data
 
 
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    """The types of a class's fields, which take long to work out and never change."""
+    return get_type_hints(kind)
+
+
 def _build_object(kind: Any, data: Any, where: str) -> Any:
     if not isinstance(data, dict):
         raise UserError(f"{data!r:.40} is not an object", where=where)
-    hints = get_type_hints(kind)
+    hints = _hints(kind)
     known = {each.name for each in fields(kind)}
     for key in data:
         if key not in known:

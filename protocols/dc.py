@@ -139,5 +139,5 @@ class DataForChecksum(DataAsFlag):
                 return 0 if before < 0 else self.lead(core, source, destination, token, before)
         last = self.bounds.tokens_per_pair - 1
         if token < last or not last:
-            return 1 + token * self.bounds.rounds + round
+            return 1 + (token * self.bounds.rounds if token else 0) + round
         return 1 + last * (self.bounds.rounds * (last + 1) - round)

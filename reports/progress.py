@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import threading
 import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import TextIO
 
@@ -15,12 +16,19 @@ EVERY = 0.25
 class Progress:
     """``with Progress(sys.stderr) as progress:`` shows what ``progress.report`` is told.
 
-    Nothing is shown in the first second, nor where ``stream`` is no terminal. There is no estimate
-    of the end: nothing known during a search gives an honest one.
+    Nothing is shown in the first second, nor where ``stream`` is no terminal. The only estimate is
+    when a budget of states will be used up: nothing known during a search says when it will end.
+    ``most_states`` is that budget, ``memory`` tells the bytes in use (0: not known).
     """
 
-    def __init__(self, stream: TextIO) -> None:
-        self.stream = stream
+    def __init__(
+        self,
+        stream: TextIO,
+        *,
+        most_states: int = 0,
+        memory: Callable[[], int] = lambda: 0,
+    ) -> None:
+        self.stream, self.most_states, self.memory = stream, most_states, memory
         self.states, self.frontier, self.depth = 0, 0, 0
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._show, daemon=True)
@@ -64,7 +72,14 @@ class Progress:
         if not self.states:
             return f"{seconds:.0f} s: reading the protocol"
         rate = self.states / seconds
-        return (
+        said = (
             f"{seconds:.0f} s: {self.states:,} states ({rate:,.0f}/s), "
             f"{self.frontier:,} to expand, depth {self.depth}"
         )
+        used = self.memory()
+        if used:
+            said += f", {used / 2**20:,.0f} MiB"
+        if self.most_states:
+            left = max(self.most_states - self.states, 0) / rate
+            said += f"; the budget lasts {left:,.0f} s more at most"
+        return said

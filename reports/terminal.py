@@ -149,7 +149,7 @@ def search_text(verdict: Verdict) -> str:
         Answer.BROKEN: "",
     }[verdict.answer]
     states, transitions = many(verdict.states, "state"), many(verdict.transitions, "transition")
-    counts = f"{states}, {transitions}, depth {verdict.depth}"
+    counts = f"{states}, {transitions}, depth {verdict.depth}" if verdict.states else ""
     return f"{', '.join(each for each in (counts, extent) if each)} (engine {verdict.engine})"
 
 

@@ -12,14 +12,15 @@ import shlex
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Sequence
-from typing import Any, NoReturn, TypeVar
+from collections.abc import Sequence
+from typing import Any, NoReturn
 
 import click
 
-BAD_INPUT, BROKEN, INTERRUPTED, TERMINATED = 2, 4, 130, 143
+from syncproof.cli_gate import gate
+from syncproof.options import DRAWINGS, INSTANCE, OUTPUT, SEARCH
 
-F = TypeVar("F", bound=Callable[..., Any])
+BAD_INPUT, BROKEN, INTERRUPTED, TERMINATED = 2, 4, 130, 143
 
 
 class _Commands(click.Group):
@@ -48,128 +49,12 @@ def cli() -> None:
     """
 
 
-def _options(*options: Callable[[F], F]) -> Callable[[F], F]:
-    def decorate(command: F) -> F:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorate
-
-
-_INSTANCE = _options(
-    click.option("--ranks", default=2, show_default=True, help="Ranks (NPU dies, GPUs)."),
-    click.option("--tokens", default=1, show_default=True, help="Tokens per rank and round."),
-    click.option("--rounds", default=3, show_default=True, help="Rounds."),
-    click.option("--experts", default=0, help="Experts in all.  [default: one per rank]"),
-    click.option("--topk", default=0, help="Experts per token.  [default: all]"),
-    click.option(
-        "--routing",
-        default="",
-        metavar="all|balanced|FILE.yaml",
-        help="Tokens per source, expert and round.  [default: all up to 2 ranks, else balanced]",
-    ),
-    click.option(
-        "--fabric",
-        default="cm384",
-        show_default=True,
-        metavar="NAME|FILE.yaml[,KEY=VALUE...]",
-        help="What the interconnect guarantees.",
-    ),
-    click.option(
-        "--set", "settings", multiple=True, metavar="NAME=VALUE", help="A variant of the protocol."
-    ),
-    click.option(
-        "--drop", "dropped", multiple=True, metavar="NAME", help="Do without an assumption."
-    ),
-)
-
-_SEARCH = _options(
-    click.option(
-        "--property",
-        "properties",
-        multiple=True,
-        metavar="NAME",
-        help="Ask for this property only; may be repeated.",
-    ),
-    click.option(
-        "--mutant", default="", metavar="NAME", help="Leave one operation out (see show)."
-    ),
-    click.option(
-        "--engine",
-        default="auto",
-        show_default=True,
-        metavar="auto|reference|reduced|fast|certificate|smt|all",
-        help="What answers; all compares every engine. Also tla: the TLA+ module, by --tool.",
-    ),
-    click.option(
-        "--tool",
-        default="",
-        type=click.Choice(["", "tlc", "apalache"]),
-        metavar="tlc|apalache",
-        help="What --engine tla runs.  [default: tlc]",
-    ),
-    click.option("--full", is_flag=True, help="No reduction: every interleaving."),
-    click.option(
-        "--memory", default="", metavar="SIZE", help="Such as 4G.  [default: 3/4 of what there is]"
-    ),
-    click.option(
-        "--threads",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="Threads of the fast engine.  [default: one a core]",
-    ),
-    click.option(
-        "--budget-states", type=click.IntRange(min=1), metavar="N", help="States at most."
-    ),
-    click.option(
-        "--budget-seconds",
-        type=click.FloatRange(min=0, min_open=True),
-        metavar="S",
-        help="Seconds at most.",
-    ),
-    click.option(
-        "--swarm",
-        default=0,
-        type=click.IntRange(min=0),
-        metavar="N",
-        help="N bounded searches in random orders, for what is too large: finds, never proves.",
-    ),
-    click.option(
-        "--cluster",
-        default="",
-        metavar="tcp://HOST:PORT",
-        help="The Dask cluster that makes them.  [default: this machine]",
-    ),
-)
-
-_OUTPUT = _options(
-    click.option(
-        "--json", "json_file", default="", metavar="FILE", help="The verdict; - is stdout."
-    ),
-    click.option(
-        "--trace", default="", metavar="FILE", help="The violating run, for show and replay."
-    ),
-    click.option("-q", "--quiet", is_flag=True, help="One line."),
-    click.option("-v", "--verbose", is_flag=True, help="All steps, all changes, all fabric keys."),
-    click.option("--timings", is_flag=True, help="Say how long it took, in files too."),
-)
-
-
-_DRAWINGS = _options(
-    click.option("--html", default="", metavar="FILE", help="A page to step through; - is stdout."),
-    click.option("--text", default="", metavar="FILE", help="Plain text, for mail."),
-    click.option("--perfetto", default="", metavar="FILE", help="For ui.perfetto.dev."),
-    click.option("--mermaid", default="", metavar="FILE", help="A diagram to paste in an issue."),
-)
-
-
 @cli.command()
 @click.argument("protocol", metavar="NAME|FILE.py[:CLASS]")
-@_INSTANCE
-@_SEARCH
-@_OUTPUT
-@_DRAWINGS
+@INSTANCE
+@SEARCH
+@OUTPUT
+@DRAWINGS
 @click.pass_context
 def check(
     ctx: click.Context,
@@ -187,6 +72,7 @@ def check(
     text: str,
     perfetto: str,
     mermaid: str,
+    save_test: str,
     budget_states: int | None,
     budget_seconds: float | None,
     **asked: Any,
@@ -204,7 +90,7 @@ def check(
         budget_states=budget_states or 0,
         budget_seconds=budget_seconds or 0.0,
     )
-    drawings = Drawings(html, text, perfetto, mermaid)
+    drawings = Drawings(html, text, perfetto, mermaid, save_test)
     return run(request, Output(json_file, trace, quiet, verbose, timings, drawings), ctx.obj or ())
 
 
@@ -219,26 +105,39 @@ def list_protocols(is_long: bool) -> int:
 
 @cli.command()
 @click.argument("protocol", metavar="NAME|FILE.py[:CLASS]|TRACE.json")
-@_INSTANCE
+@INSTANCE
 @click.option("-v", "--verbose", is_flag=True, help="All steps of a trace, and all changes.")
-@_DRAWINGS
-def show(verbose: bool, html: str, text: str, perfetto: str, mermaid: str, **asked: Any) -> int:
+@click.option("--why", "is_why", is_flag=True, help="For each consume, what carries its block.")
+@DRAWINGS
+def show(
+    verbose: bool,
+    is_why: bool,
+    html: str,
+    text: str,
+    perfetto: str,
+    mermaid: str,
+    **asked: Any,
+) -> int:
     """Show what a protocol is made of, or a recorded trace.
 
     Settings, assumptions, roles, memory and mutants of a protocol. A trace or verdict file is shown
     without importing the protocol that it is of.
     """
+    from syncproof.commands import show as showing
     from syncproof.commands.drawings import Drawings
-    from syncproof.commands.show import run
     from syncproof.request import Request
 
-    return run(Request(**asked), verbose, Drawings(html, text, perfetto, mermaid))
+    if is_why:
+        from syncproof.commands import why
+
+        return why.run(Request(**asked))
+    return showing.run(Request(**asked), verbose, Drawings(html, text, perfetto, mermaid))
 
 
 @cli.command()
 @click.argument("trace", metavar="TRACE.json")
 @click.option("--emulate", is_flag=True, help="Force the run on the emulator, with real bytes.")
-@_DRAWINGS
+@DRAWINGS
 def replay(trace: str, emulate: bool, **files: str) -> int:
     """Walk a trace through its protocol as it is now.
 
@@ -247,12 +146,13 @@ def replay(trace: str, emulate: bool, **files: str) -> int:
     from syncproof.commands.drawings import Drawings
     from syncproof.commands.replay import run, run_emulated
 
-    return run_emulated(trace) if emulate else run(trace, Drawings(**files))
+    drawings = Drawings(**files)
+    return run_emulated(trace, drawings) if emulate else run(trace, drawings)
 
 
 @cli.command("run")
 @click.argument("protocol", metavar="NAME|FILE.py[:CLASS]")
-@_INSTANCE
+@INSTANCE
 @click.option("--property", "properties", multiple=True, metavar="NAME", help="Judge only this.")
 @click.option("--mutant", default="", metavar="NAME", help="Leave one operation out (see show).")
 @click.option("--seed", default=0, show_default=True, help="What order, delays and choices are.")
@@ -268,7 +168,21 @@ def replay(trace: str, emulate: bool, **files: str) -> int:
     default="random",
     show_default=True,
     metavar="NAME",
-    help="random, starve-link, hold-last-atom, newest-first or stop-rank.",
+    help="random, starve-link, hold-last-atom, newest-first, stop-rank; all: in turn.",
+)
+@click.option(
+    "--runs", default=1, show_default=True, help="Runs, each with the next seed; 0: many."
+)
+@click.option(
+    "--time",
+    "clock",
+    default="real",
+    show_default=True,
+    type=click.Choice(["real", "virtual"]),
+    help="virtual: what each operation costs by the profile's latencies.",
+)
+@click.option(
+    "--cores", default=1, show_default=True, help="Cores that share each role, in virtual time."
 )
 @click.option("--payload", default="bf16", show_default=True, help="bf16, fp16, fp8 or int8.")
 @click.option(
@@ -281,18 +195,26 @@ def replay(trace: str, emulate: bool, **files: str) -> int:
 )
 @click.option("--log", default="", metavar="FILE", help="Every step as JSON, for conform.")
 @click.option("-q", "--quiet", is_flag=True, help="One line.")
-def run_protocol(log: str, quiet: bool, **asked: Any) -> int:
+def run_protocol(log: str, quiet: bool, runs: int, clock: str, cores: int, **asked: Any) -> int:
     """Run a protocol on real bytes, under a fabric that delays, reorders and tears.
 
     Exit codes: 0 complete, 1 wrong bytes or stuck, 3 not finished in time, 4 a step that the model
     does not allow.
     """
-    from syncproof.commands.run import Output, options_from, run, with_properties
+    from syncproof.commands.run import (
+        Output,
+        options_from,
+        run,
+        run_in_virtual_time,
+        with_properties,
+    )
     from syncproof.request import Request
 
     options = options_from(asked)
     request = Request(**asked)
-    return run(request, with_properties(options, request), Output(log, quiet))
+    if clock == "virtual":
+        return run_in_virtual_time(request, options, cores)
+    return run(request, with_properties(options, request), Output(log, quiet, runs))
 
 
 @cli.command()
@@ -311,7 +233,7 @@ def conform(protocol: str, log: str) -> int:
 
 @cli.command()
 @click.argument("protocol", metavar="NAME")
-@_INSTANCE
+@INSTANCE
 @click.option("--property", "properties", multiple=True, metavar="NAME", help="Only this one.")
 @click.option("--mutant", default="", metavar="NAME", help="Leave one operation out (see show).")
 @click.option("--states", "with_states", is_flag=True, help="Also compare all reachable states.")
@@ -401,11 +323,27 @@ def scheduler(**asked: Any) -> int:
 
 
 @cli.command()
+@click.option("--format", default="", metavar="bf16|fp16|fp8-e5m2|fp8-e4m3|int8", help="Encoding.")
+@click.option("--sentinel", default="", metavar="0x7fc1", help="The bits of one element.")
+@click.option("--checksum", default="", metavar="sum|xor|crc32|fletcher", help="Of the leads.")
+@click.option("--markers", default=2, show_default=True, help="Blocks in a batch.")
+@click.option("--json", default="", metavar="FILE", help="The answers with bytes; - is stdout.")
+def bits(**asked: Any) -> int:
+    """Say which sentinels a payload can equal, and which bytes fool a checksum."""
+    from syncproof.commands.bits import Asked, run
+
+    return run(Asked(**asked))
+
+
+@cli.command()
 def doctor() -> int:
     """List the programs and packages that are here."""
     from syncproof.commands.doctor import run
 
     return run()
+
+
+cli.add_command(gate)
 
 
 # From here on: what every command has in common

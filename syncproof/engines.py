@@ -36,6 +36,7 @@ class Engine:
 
 
 CERTIFICATE = "syncproof.checkers.certificate.check:check"
+SMT = "syncproof.checkers.smt.check"
 EXPLICIT = "syncproof.checkers.explicit.check:check"
 FAST = "syncproof.checkers.fast.check:check"
 ENGINES = {
@@ -45,13 +46,30 @@ ENGINES = {
         Engine("reduced", "persistent sets of steps, same verdicts", EXPLICIT),
         Engine("fast", "every interleaving, in compiled loops", FAST),
         Engine("certificate", "one run, shown to be the only one", CERTIFICATE),
-        Engine("smt", "all schedules as one formula, by z3", "syncproof.checkers.smt.check:check"),
+        Engine("smt", "all schedules as one formula, by z3", f"{SMT}:check"),
     )
 }
+FULL = {"fast-full": Engine("fast-full", "every interleaving of every permutation", FAST)}
+"""Engines that ``--full`` stands for."""
+SMT_AMONG_ALL = Engine("smt", "the same for at most a minute", f"{SMT}:check_for_a_minute")
+"""What ``--engine all`` runs: formulas of large instances take longer than all else together."""
+
 AUTOMATIC = Engine(
     "auto", "a certificate if there is one, else reduced", "syncproof.checkers.automatic:check"
 )
 """What answers when no engine is named."""
+
+QUOTIENT = "syncproof.checkers.unbounded.check:check"
+UNBOUNDED = {
+    "auto": Engine("quotient", "all numbers of rounds, by moving them together", QUOTIENT),
+    "reference": Engine("quotient-full", "the same without any reduction", QUOTIENT),
+    "smt": Engine(
+        "smt",
+        "the same, checked by z3 as an invariant over unbounded integers",
+        "syncproof.checkers.unbounded.invariant_check:check",
+    ),
+}
+"""What answers for rounds without bound, by the name that is asked for."""
 
 UNREDUCED = "reference"
 REFERENCE = ENGINES[UNREDUCED]
@@ -69,10 +87,10 @@ OUTSIDE = {
 def engines_for(name: str) -> list[Engine]:
     """The engines that ``--engine NAME`` runs."""
     if name == "all":
-        return list(ENGINES.values())
+        return [SMT_AMONG_ALL if each.name == "smt" else each for each in ENGINES.values()]
     if name == "auto":
         return [AUTOMATIC]
-    known = {**ENGINES, **OUTSIDE}
+    known = {**ENGINES, **FULL, **OUTSIDE}
     if name not in known:
         expected = " or ".join(["auto", *known, "all"])
         raise UserError(f"no engine {name!r}", where="--engine", expected=expected)
@@ -90,12 +108,23 @@ def engine_asked(name: str, is_full: bool, tool: str = "") -> str:
     if not is_full:
         return name
     if name == "fast":
-        return name
+        return "fast-full"
     if name not in ("auto", UNREDUCED):
         raise UserError(
             f"--full together with --engine {name}", where="--full", expected="one of the two"
         )
     return UNREDUCED
+
+
+def unbounded_engines_for(name: str) -> list[Engine]:
+    """The engines that ``--rounds unbounded --engine NAME`` runs."""
+    if name not in UNBOUNDED:
+        raise UserError(
+            f"--rounds unbounded with --engine {name}",
+            where="--engine",
+            expected=" or ".join(UNBOUNDED),
+        )
+    return [UNBOUNDED[name]]
 
 
 # Several answers to one question

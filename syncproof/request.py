@@ -24,6 +24,9 @@ from syncproof.registry import Subject, blaming
 
 ROUTINGS = ("all", "balanced")
 MOST_RANKS_FOR_ALL_ROUTINGS = 2
+UNBOUNDED = "unbounded"
+A_FEW_ROUNDS = 3
+"""Of an instance that is asked about for all numbers of rounds, to list its mutants."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,7 @@ class Request:
     protocol: str
     ranks: int = 2
     tokens: int = 1
-    rounds: int = 3
+    rounds: int | str = 3
     experts: int = 0
     topk: int = 0
     routing: str = ""
@@ -49,6 +52,11 @@ class Request:
     budget_seconds: float = 0.0
     swarm: int = 0
     cluster: str = ""
+
+    @property
+    def unbounded(self) -> bool:
+        """Whether all numbers of rounds are asked about at once."""
+        return self.rounds == UNBOUNDED
 
     @property
     def routing_asked(self) -> str:
@@ -95,21 +103,32 @@ class Asked:
     question: Question
 
 
-def resolve(request: Request, subject: Subject) -> Asked:
-    """The instance and question of a request; `UserError` for what does not fit the protocol."""
+def resolve(request: Request, subject: Subject, *, unbounded: bool = False) -> Asked:
+    """The instance and question of a request; `UserError` for what does not fit the protocol.
+
+    ``unbounded``: whether who asks can also answer for all numbers of rounds at once.
+    """
+    if request.unbounded and not unbounded:
+        raise UserError(
+            "only a check can be of all numbers of rounds", where="--rounds", expected="a number"
+        )
     bounds = Bounds(
         ranks=request.ranks,
         tokens=request.tokens,
-        rounds=request.rounds,
+        rounds=request.rounds if isinstance(request.rounds, int) else A_FEW_ROUNDS,
         experts=request.experts,
         topk=request.topk,
         routing=_routing(request.routing_asked),
     )
     settings = settings_of(subject.kind, request.settings, request.dropped)
     instance = Instance(subject.kind, bounds, load_profile(request.fabric), settings)
-    return resolve_instance(
+    asked = resolve_instance(
         subject, instance, request.dropped, request.mutant, properties_of(request.properties)
     )
+    if not request.unbounded:
+        return asked
+    question = replace(asked.question, bounds={**asked.question.bounds, "rounds": UNBOUNDED})
+    return replace(asked, question=question)
 
 
 def resolve_instance(

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 from hypothesis import strategies
@@ -31,7 +31,7 @@ from syncproof.models.instance import Instance
 from syncproof.models.profiles import load_profile
 from syncproof.models.protocol import Protocol, Setting
 
-LONGEST_SCHEDULE = 200
+LONGEST_SCHEDULE = 60
 MOST_STEPS = 20_000
 LAST_SHOWN = 12
 
@@ -62,6 +62,7 @@ class Run:
     rounds: int
     seed: int
     payload: str
+    conform: bool = True
 
     def __repr__(self) -> str:
         bounds = self.instance.bounds
@@ -73,7 +74,9 @@ class Run:
     @cached_property
     def _ran(self) -> tuple[Result, list[Event]]:
         events: list[Event] = []
-        options = Options(seed=self.seed, payload=self.payload, steps=MOST_STEPS)
+        options = Options(
+            seed=self.seed, payload=self.payload, steps=MOST_STEPS, conform=self.conform
+        )
         result = run_scheduled(self.instance, options, self.schedule.choose, events.append)
         return result, events
 
@@ -125,7 +128,12 @@ def fabrics(*names: str) -> SearchStrategy[Profile]:
         "cm384,store_atomicity=128",
         "cm384,store_atomicity=128,in_block_order=ascending",
     )
-    return strategies.sampled_from([load_profile(name) for name in known])
+    return strategies.sampled_from([_profile(name) for name in known])
+
+
+@cache
+def _profile(text: str) -> Profile:
+    return load_profile(text)
 
 
 @strategies.composite
@@ -141,12 +149,14 @@ def runs(
     routing: Any = "all",
     fabric: str | SearchStrategy[Profile] = "cm384",
     settings: Mapping[str, Setting] | None = None,
+    conform: bool = True,
 ) -> Run:
     """Runs of a protocol; what is given as a strategy is drawn, too.
 
-    ``settings`` are parameters by name, and assumptions as True or False.
+    ``settings`` are parameters by name, and assumptions as True or False; ``conform`` says whether
+    each step is walked through the model.
     """
-    profile = load_profile(fabric) if isinstance(fabric, str) else draw(fabric)
+    profile = _profile(fabric) if isinstance(fabric, str) else draw(fabric)
     number_of_tokens = tokens if isinstance(tokens, int) else draw(tokens)
     number_of_rounds = rounds if isinstance(rounds, int) else draw(rounds)
     bounds = Bounds(ranks, number_of_tokens, number_of_rounds, experts, topk, routing)
@@ -154,7 +164,9 @@ def runs(
     seed = draw(strategies.integers(0, 999))
     payload = draw(payloads())
     schedule = draw(schedules())
-    return Run(instance, schedule, profile.name, number_of_tokens, number_of_rounds, seed, payload)
+    return Run(
+        instance, schedule, profile.name, number_of_tokens, number_of_rounds, seed, payload, conform
+    )
 
 
 __all__ = ["Run", "Schedule", "fabrics", "payloads", "runs", "schedules"]

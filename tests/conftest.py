@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+pytest_plugins = ["pytester"]
+
 settings.register_profile("same every time", derandomize=True)
 settings.register_profile("new examples", print_blob=True)
 

@@ -9,13 +9,18 @@ from collections.abc import Iterator
 import pytest
 
 from syncproof.checkers.explicit import causes
+from syncproof.models.core import Core
 from syncproof.models.errors import UserError
+from syncproof.models.fabric import Profile
+from syncproof.models.memory import Region
 from syncproof.models.narrate import describe, narrate
 from syncproof.models.outbox import Packet
+from syncproof.models.protocol import Protocol, role
 from syncproof.models.system import System
 from syncproof.models.transitions import Overfull, State, Transition
 from syncproof.models.verdict import TraceStep
 from tests.random_protocols import plan_of, systems_of
+from tests.small import instance
 
 Taken = list[tuple[State, Transition]]
 Writers = tuple[int, ...]
@@ -261,3 +266,36 @@ def test_planted_faults_are_found(fault: str, monkeypatch: pytest.MonkeyPatch) -
     name, planted, kind = FAULTS[fault]
     monkeypatch.setattr(causes._Causes, name, planted)
     assert campaign(0, 150)[kind] > 0
+
+
+class TwoPuts(Protocol):
+    """Two puts to one place, of which either may land first."""
+
+    def memory(self) -> None:
+        self.flag = Region(owner=1, block=8)
+
+    @role(on=[0])
+    async def sender(self, core: Core) -> None:
+        await core.put(self.flag[1], 1)
+        await core.put(self.flag[1], 2)
+
+    @role(on=[1])
+    async def receiver(self, core: Core) -> None:
+        await core.fence()
+
+
+def test_a_landing_belongs_to_its_own_put() -> None:
+    """Where puts to one place may overtake each other, each landing names its own."""
+    system = instance(TwoPuts, Profile("free", same_address_order=False)).system({})
+    state, taken = system.initial_transition().state, []
+    for wanted in ("put flag[1]: 1", "put flag[1]: 2", "2 lands at flag[1]", "1 lands at flag[1]"):
+        transition = next(
+            each
+            for each in system.transitions(state)
+            if describe(system, state, each).startswith(wanted)
+        )
+        taken.append((state, transition))
+        state = transition.state
+    told = causes.told_with_causes(system, taken)
+    assert [step.put for step in told] == [-1, -1, 1, 0]
+    assert [step.after for step in told] == [(), (0,), (1,), (0,)]

@@ -19,17 +19,22 @@ from syncproof.checkers.certificate.sending import Outgoing
 from syncproof.checkers.certificate.sweeps import Sweep
 from syncproof.checkers.explicit.check import assignments, question_of
 from syncproof.checkers.explicit.search import Budget, Meter
+from syncproof.models.bounds import Bounds
 from syncproof.models.core import Core
 from syncproof.models.errors import UserError
 from syncproof.models.instance import Choices, Instance
-from syncproof.models.memory import Region
-from syncproof.models.protocol import Protocol, parameter, role
+from syncproof.models.memory import Ghost, Region
+from syncproof.models.operations import Operation
+from syncproof.models.profiles import load_profile
+from syncproof.models.protocol import Protocol, Setting, parameter, role
 from syncproof.models.verdict import Answer, Verdict
+from syncproof.protocols.barrier import SCHEMES, Barrier
+from syncproof.registry import find
 from tests import letters, random_protocols
 from tests.letters import has_one_clean_outcome
 from tests.small import FlagAfterData, Meeting, OneRound, instance, with_settings
 
-SEEDS = 300
+SEEDS = 200
 TELLING = (*range(20), *range(60, 70), *range(265, 290), *range(345, 355))
 """Letters among which each fault is noticed; of all the first 400 few others notice some."""
 MANY_SEEDS = 50_000
@@ -104,9 +109,9 @@ def test_never_certified_where_the_full_graph_differs(certify: Certify) -> None:
 
 def test_never_certified_where_the_full_graph_of_any_protocol_differs() -> None:
     """The same with every operation and statement: atomics, sweeps, ghosts, events, gets."""
-    certified, wrong = wrong_certificates(some_plans(range(1_000, 1_600)), by_closure)
+    certified, wrong = wrong_certificates(some_plans(range(1_000, 1_400)), by_closure)
     assert wrong == []
-    assert certified > 10
+    assert certified > 5
 
 
 @pytest.mark.long
@@ -131,7 +136,7 @@ def test_clocks_know_nothing_that_the_closure_does_not() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "seeds", "least"), [(some_letters, 150, 0.95), (some_plans, 300, 0.6)]
+    ("kind", "seeds", "least"), [(some_letters, 100, 0.95), (some_plans, 300, 0.6)]
 )
 def test_share_of_single_outcome_protocols_that_is_certified(
     kind: Callable[[Iterable[int]], Iterator[Case]], seeds: int, least: float
@@ -317,6 +322,61 @@ def test_adds_come_in_any_order(settings: dict[str, int], expected: bool) -> Non
     assert outcome is not False or not expected
 
 
+HANGING = {"reset", "equal", "sense", "count"}
+ORDER_MATTERS = {"sign_flip", "count_at_least"}
+"""Barriers that hold, but who comes first shows in what is read."""
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_barriers_are_certified_unless_they_hang_or_order_matters(scheme: str) -> None:
+    """Adds, credits, epochs, a peer one barrier ahead, ghosts: as in the full graph."""
+    bounds = Bounds(ranks=2, rounds=3)
+    made = Instance(Barrier, bounds, load_profile("cm384"), {"scheme": scheme})
+    steps = by_either(made, {})
+    assert bool(steps) is (scheme not in HANGING | ORDER_MATTERS)
+    if steps:
+        assert has_one_clean_outcome(made.system({})) is not False
+
+
+@pytest.mark.parametrize(
+    ("name", "ranks", "settings"),
+    [
+        ("dc", 4, {}),
+        ("bsp", 3, {"syncall": "software"}),
+        ("bsp", 2, {"syncall": "software", "cores": 3}),
+        ("ubep", 2, {"data": "dc"}),
+    ],
+)
+def test_sweeps_of_built_in_protocols_are_certified(
+    name: str, ranks: int, settings: dict[str, Setting]
+) -> None:
+    """Sweeps over checksums and over the counters of a barrier pass in one way only."""
+    bounds = Bounds(ranks=ranks, rounds=2)
+    made = Instance(find(name).kind, bounds, load_profile("cm384"), settings)
+    assert by_either(made, next(assignments(made)))
+
+
+@pytest.mark.parametrize(
+    ("name", "fabric", "settings"),
+    [
+        ("dc", "cm384", {"compare": False}),
+        ("dc", "cm384", {"round_in_checksum": False}),
+        ("dc", "cm384,store_atomicity=128", {}),
+        ("sp", "cm384,store_atomicity=128", {}),
+        ("sp", "cm384", {"windows": 1}),
+        ("bsp", "cm384", {"first_barrier": False}),
+        ("sw", "cm384", {"quiet": False}),
+    ],
+)
+def test_broken_variants_of_built_in_protocols_have_none(
+    name: str, fabric: str, settings: dict[str, Setting]
+) -> None:
+    """What the general engines refute is never certified."""
+    made = Instance(find(name).kind, Bounds(ranks=2), load_profile(fabric), settings)
+    for choices in assignments(made):
+        assert not by_either(made, choices)
+
+
 def test_a_wait_for_some_of_the_adds_teaches_nothing() -> None:
     """At two ranks the wait for one of two adds passes on either, and gives one or two."""
     made = with_settings(instance(Counted, ranks=2), least=1)
@@ -373,11 +433,21 @@ def test_a_role_that_keeps_what_it_read_is_told_from_one_that_does_not() -> None
     while roles.operations[0] is not None:
         found.append(roles.drops_result(0))
         roles.resume(0, 0)
-    assert found == [True, False, True, False]
+    assert found == [True, False, True, False, False]
+
+
+class Looking:
+    """Stands between a role and an operation, and looks at what it gives."""
+
+    def __init__(self, operation: Operation) -> None:
+        self.operation = operation
+
+    def __await__(self) -> Any:
+        self.found = yield from self.operation.__await__()
 
 
 class Dropping(Protocol):
-    """Loads whose values are dropped, kept, dropped in a helper, and given back by one."""
+    """Loads whose values are dropped, kept, dropped in a helper, given back by one, looked at."""
 
     def memory(self) -> None:
         self.flag = Region(index=(), block=8)
@@ -388,6 +458,7 @@ class Dropping(Protocol):
         kept = await core.load(self.flag[0])
         await self.drop(core)
         core.check(await self.give(core) == kept, "another value")
+        await Looking(core.load(self.flag[0]))
 
     async def drop(self, core: Core) -> None:
         await core.load(self.flag[0])
@@ -402,3 +473,57 @@ def test_limits_end_in_no_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(closures, "MOST_STEPS", 5)
     obstacle = certify(made, question_of(made, "counted"))
     assert "more than 5 steps" in str(obstacle)
+
+
+class Unhashable(Protocol):
+    """Puts a list, which is no value."""
+
+    def memory(self) -> None:
+        self.flag = Region(index=(), block=8)
+
+    @role
+    async def writer(self, core: Core) -> None:
+        await core.put(self.flag[0], [])
+
+
+def test_a_users_mistake_is_no_certificate_and_no_crash() -> None:
+    """What a role does wrong is left to the general engine, which says where."""
+    made = instance(Unhashable, ranks=1)
+    assert "hashed" in str(certify(made, question_of(made, "unhashable")))
+
+
+def _always(_: int) -> bool:
+    return True
+
+
+class Overheard(Protocol):
+    """Two raise a counter, one of them after its data; the waiter checks a ghost as it passes."""
+
+    def memory(self) -> None:
+        self.counter, self.data = Region(index=(), block=8), Region(index=(), block=8)
+        self.seen = Ghost(0)
+
+    @role
+    async def teller(self, core: Core) -> None:
+        await core.put(self.data[0], 1)
+        await core.quiet()
+        await core.add(self.counter[0], 1)
+        await core.quiet()
+
+    @role
+    async def waiter(self, core: Core) -> None:
+        await core.wait_until(self.counter[0], lambda count: count >= 1)
+        core.ghost_check(self.seen, _always, message="never")
+        core.check(await core.get(self.data[0]) == 1, "no data")
+
+    @role
+    async def other(self, core: Core) -> None:
+        await core.add(self.counter[0], 1)
+        await core.quiet()
+
+
+def test_every_read_of_one_event_is_judged_again() -> None:
+    """A ghost that is checked at a wait does not hide that the wait may pass without the data."""
+    made = instance(Overheard, ranks=1)
+    assert has_one_clean_outcome(made.system({})) is False
+    assert not by_closure(made, {})

@@ -7,10 +7,14 @@ import json
 
 import pytest
 
+from syncproof.checkers.explicit.check import check, question_of
 from syncproof.checkers.explicit.replay import replay, system_of
+from syncproof.models.core import Core
 from syncproof.models.fabric import Profile
 from syncproof.models.instance import Instance
+from syncproof.models.memory import Region
 from syncproof.models.narrate import NotEnabled, follow
+from syncproof.models.protocol import Protocol, parameter, role
 from syncproof.models.system import System
 from syncproof.models.transitions import Step
 from syncproof.models.verdict import Trace, from_data, to_data
@@ -117,3 +121,40 @@ def test_altered_trace_is_noticed() -> None:
     result = replay(altered, BROKEN["overtaken"])
     assert not result.reproduced
     assert result.position == len(trace.steps) - 1
+
+
+class Onlooker(Protocol):
+    """A third rank fetches what rank 0 has put to rank 1, after a quiet that is to rank 1 only."""
+
+    fresh: bool = parameter(True, "the third rank is held to fetch what was put")
+
+    def memory(self) -> None:
+        self.data = Region(owner=1, block=32)
+        self.done = Region(owner=2, block=32)
+
+    @role(on=[0])
+    async def writer(self, core: Core) -> None:
+        await core.put(self.data[1], 1)
+        await core.quiet()
+        await core.put(self.done[2], 1)
+        await core.quiet()
+
+    @role(on=[2])
+    async def onlooker(self, core: Core) -> None:
+        await core.wait_until(self.done[2], lambda done: done == 1)
+        core.check(await core.get(self.data[1]) == self.fresh, "fetched something else")
+
+
+@pytest.mark.parametrize(
+    ("fresh", "words"),
+    [(True, ["get data[1] reads 0"]), (False, ["1 becomes visible to others at data[1]"])],
+)
+def test_what_others_see_late_is_told(fresh: bool, words: list[str]) -> None:
+    """A trace says what a read was served with, and when a write becomes visible to others."""
+    made = with_settings(instance(Onlooker, Profile("late", quiet="target"), ranks=3), fresh=fresh)
+    question = question_of(made, "onlooker", properties=("checks",))
+    trace = check(made, question, "reference").trace
+    assert trace is not None
+    told = [each.text for each in trace.steps]
+    assert [word for word in words if word not in told] == []
+    assert replay(trace, made).reproduced

@@ -11,9 +11,13 @@ import networkx
 import pytest
 
 from syncproof.checkers.explicit.causes import without_implied
+from syncproof.checkers.explicit.check import Budget, check, question_of
 from syncproof.checkers.explicit.replay import replay, system_of
+from syncproof.models.core import Core
 from syncproof.models.instance import Instance
+from syncproof.models.memory import Region
 from syncproof.models.narrate import follow
+from syncproof.models.protocol import Protocol, parameter, role
 from syncproof.models.system import System
 from syncproof.models.transitions import State, Step, Transition
 from syncproof.models.verdict import Trace, Verdict, from_data, to_data
@@ -150,6 +154,38 @@ def test_the_missing_order_is_the_one_that_mends_it(example: Callable[[], Verdic
         state = landing.state
     again = [each for each in system.transitions(state) if each.step == taken[-1][1].step]
     assert again and not any(each.failures for each in again)
+
+
+class TwoInFlight(Protocol):
+    """Two messages go to one block and a flag overtakes both; the reader expects one of them."""
+
+    second: bool = parameter(True, "the second message is expected, not the first")
+
+    def memory(self) -> None:
+        self.data = Region(owner=1)
+        self.flag = Region(owner=1, block=8)
+
+    @role(on=[0])
+    async def sender(self, core: Core) -> None:
+        await core.put(self.data[1], core.payload(1, 0, 0))
+        await core.put(self.data[1], core.payload(1, 0, 1))
+        await core.put(self.flag[1], 1)
+
+    @role(on=[1])
+    async def receiver(self, core: Core) -> None:
+        await core.wait_until(self.flag[1], lambda flag: flag == 1)
+        core.consume(await core.load(self.data[1]), 0, 0, 1 if self.second else 0)
+
+
+@pytest.mark.parametrize("second", [False, True])
+def test_the_missing_order_is_of_the_put_that_was_expected(second: bool) -> None:
+    """Of two puts in flight to the block that is read, the one with the expected message."""
+    made = with_settings(instance(TwoInFlight, rounds=2), second=second)
+    question = replace(question_of(made, "two"), properties=("happens-before",))
+    found = trace_of(check(made, question, "reduced", Budget()))
+    puts = [n for n, step in enumerate(found.steps) if step.text.startswith("put data[1]")]
+    assert not any("lands at data[1]" in step.text for step in found.steps)
+    assert found.unordered == (puts[second], len(found.steps) - 1)
 
 
 def test_the_missing_order_of_an_overwritten_block() -> None:

@@ -180,6 +180,13 @@ def test_a_step_before_its_cause_is_refused(
         assert "step 2 comes after one that is not before it" in capsys.readouterr().err
 
 
+def test_the_emulator_draws_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What a replay on the emulator could not draw is refused, not passed over."""
+    page = tmp_path / "x.html"
+    assert cli.run(["replay", "t.json", "--emulate", "--html", str(page)]) == 2
+    assert "--emulate: draws nothing (--html without it)" in capsys.readouterr().err
+
+
 def test_a_run_that_is_not_reproduced_is_not_drawn(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

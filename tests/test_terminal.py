@@ -321,6 +321,23 @@ def test_progress_is_shown_on_a_terminal_and_wiped(monkeypatch: pytest.MonkeyPat
     assert stream.getvalue().endswith("\r\x1b[K")
 
 
+def test_progress_tells_memory_and_how_long_the_budget_lasts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """After 10 s 1,000 of 4,000 states: 30 s more. Without a budget there is no estimate at all."""
+    clock = iter([0.0, 10.0, 0.0, 10.0])
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
+    bounded = progress.Progress(Terminal(), most_states=4_000, memory=lambda: 300 << 20)
+    bounded.report(1_000, 5, 7)
+    assert bounded.line() == (
+        "10 s: 1,000 states (100/s), 5 to expand, depth 7, 300 MiB; "
+        "the budget lasts 30 s more at most"
+    )
+    endless = progress.Progress(Terminal())
+    endless.report(1_000, 5, 7)
+    assert endless.line() == "10 s: 1,000 states (100/s), 5 to expand, depth 7"
+
+
 def test_progress_is_silent_elsewhere_and_when_it_is_quick(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

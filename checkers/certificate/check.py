@@ -66,11 +66,12 @@ def certify(
     states = transitions = depth = assigned = 0
     reached: set[str] = set()
     persists: set[str] = set()
+    meter = Meter(budget or Budget(), report)
     pending: list[dict[Hashable, Hashable]] = [dict(each) for each in assignments(instance)]
     while pending:
         choices = pending.pop(0)
         try:
-            found = certificate(instance, choices, Meter(budget or Budget(), report))
+            found = certificate(instance, choices, meter)
         except Unresolved as choice:
             pending[:0] = [{**choices, choice.name: value} for value in choice.values]
             continue

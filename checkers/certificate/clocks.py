@@ -11,11 +11,23 @@ Plain loops over arrays: those of a long record are compiled by numba.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from functools import cache
+from typing import Any
 
 import numpy
-from numpy.typing import NDArray
 
+from syncproof.checkers.certificate.knowledge import (
+    WITNESSES,
+    Known,
+    Landings,
+    Memory,
+    Numbers,
+    Rows,
+    known_at_first,
+    landings_of,
+    memory_of,
+    rows_for,
+)
 from syncproof.checkers.certificate.record import (
     FENCE,
     PUT,
@@ -28,8 +40,6 @@ from syncproof.checkers.certificate.record import (
     Record,
 )
 
-WITNESSES = 4
-"""How many reads are kept that surely come after a landing."""
 LONG = 100_000
 """Records of more numbers than this are worth compiled loops."""
 
@@ -42,117 +52,46 @@ GAPS = {
     RETURNS_EARLY: "{process} may return before its put to {place} lands",
 }
 
-Numbers = NDArray[numpy.int32]
-
-
-class Known(NamedTuple):
-    """What the processes know; one row or number for each."""
-
-    steps: Numbers
-    landed: Numbers
-    own: Numbers
-    complete: Numbers
-    fenced: Numbers
-    row: Numbers
-    unproved: Numbers
-
-
-class Landings(NamedTuple):
-    """What came to memory: one number for each landing, or for each place of one (``entry``)."""
-
-    source: Numbers
-    step: Numbers
-    covers: Numbers
-    at_once: Numbers
-    signal: Numbers
-    first_of_put: Numbers
-    row: Numbers
-    uses: Numbers
-    unproved: Numbers
-    witness: Numbers
-    witness_step: Numbers
-    entry: Numbers
-    entry_before: Numbers
-
-
-class Memory(NamedTuple):
-    """For each place its last landing's entry and the reads since, as a list of numbers."""
-
-    last: Numbers
-    reads: Numbers
-    read_next: Numbers
-    read_process: Numbers
-    read_step: Numbers
-
-
-class Rows(NamedTuple):
-    """Clocks that waits have still to learn from; ``free`` begins with the number of free rows."""
-
-    steps: Numbers
-    landed: Numbers
-    references: Numbers
-    owner: Numbers
-    free: Numbers
-
 
 def first_gap(record: Record) -> tuple[int, int, int, int]:
     """The first pair that nothing orders: (what is wrong, process, place, other process).
 
     `SOUND` if there is none: every run is the record's, up to steps that commute.
     """
+    return clocks_of(record)[0]
+
+
+def clocks_of(record: Record) -> tuple[tuple[int, int, int, int], Known]:
+    """The first pair that nothing orders, and what each process knows there or at the end."""
     code = numpy.array(record.instructions, dtype=numpy.int32)
     check: Any = _compiled() if len(code) > LONG else check_all
     room = 2 * record.processes + 16
     while True:
-        state = (_known(record), _landings(record), _memory(record), _rows(record.processes, room))
+        state = (
+            known_at_first(record),
+            landings_of(record),
+            memory_of(record),
+            rows_for(record.processes, room),
+        )
         kind, process, place, other = check(
             code, *state, record.in_flight, record.same_address_order
         )
         if kind != NO_ROOM:
-            return int(kind), int(process), int(place), int(other)
+            return (int(kind), int(process), int(place), int(other)), state[0]
         room *= 2
 
 
+@cache
 def _compiled() -> Any:
-    from numba import njit
-    from numba.extending import register_jitable
+    try:
+        from numba import njit
+        from numba.extending import register_jitable
+    except ImportError:
+        return check_all  # slower, and the same
 
     for each in HELPERS:
         register_jitable(each)
     return njit(cache=True)(check_all)
-
-
-def _known(record: Record) -> Known:
-    count = record.processes
-    square = [numpy.zeros((count, count), dtype=numpy.int32) for _ in range(2)]
-    lines = [numpy.zeros(count, dtype=numpy.int32) for _ in range(5)]
-    lines[3][:] = lines[4][:] = -1
-    return Known(*square, *lines)
-
-
-def _landings(record: Record) -> Landings:
-    count, numbers = record.landings, len(record.instructions)
-    made = [numpy.zeros(count, dtype=numpy.int32) for _ in range(9)]
-    if len(record.signals):
-        made[4][numpy.array(record.signals)] = 1
-    made[6][:] = made[8][:] = -1
-    witnesses = [numpy.full((count, WITNESSES), -1, dtype=numpy.int32) for _ in range(2)]
-    entries = [numpy.full(numbers, -1, dtype=numpy.int32) for _ in range(2)]
-    return Landings(*made, *witnesses, *entries)
-
-
-def _memory(record: Record) -> Memory:
-    places = [numpy.full(record.places, -1, dtype=numpy.int32) for _ in range(2)]
-    reads = [numpy.zeros(len(record.instructions), dtype=numpy.int32) for _ in range(3)]
-    return Memory(*places, *reads)
-
-
-def _rows(processes: int, count: int) -> Rows:
-    steps, landed = (numpy.zeros((count, processes), dtype=numpy.int32) for _ in range(2))
-    references, owner = (numpy.zeros(count, dtype=numpy.int32) for _ in range(2))
-    free = numpy.arange(count + 1, dtype=numpy.int32) - 1
-    free[0] = count
-    return Rows(steps, landed, references, owner, free)
 
 
 # What follows is compiled, and so is written in what numba knows
@@ -301,7 +240,9 @@ def issue(landing: int, process: int, known: Known, landings: Landings, rows: Ro
         row = rows.free[rows.free[0]]
         rows.free[0] -= 1
         known.row[process], rows.owner[row] = row, process
-        rows.steps[row], rows.landed[row] = known.steps[process], known.landed[process]
+        for other in range(len(known.own)):
+            rows.steps[row, other] = known.steps[process, other]
+            rows.landed[row, other] = known.landed[process, other]
     rows.references[row] += landings.uses[landing]
     landings.row[landing] = row
     return True
@@ -389,12 +330,19 @@ def learn(process: int, landing: int, known: Known, landings: Landings, rows: Ro
     source, row = landings.source[landing], landings.row[landing]
     if source == process:
         return
-    known.steps[process] = numpy.maximum(known.steps[process], rows.steps[row])
-    known.landed[process] = numpy.maximum(known.landed[process], rows.landed[row])
+    raise_to(known.steps, process, rows.steps, row)
+    raise_to(known.landed, process, rows.landed, row)
     step, covers = landings.step[landing] + 1, landings.covers[landing]
     known.steps[process, source] = max(known.steps[process, source], step)
     known.landed[process, source] = max(known.landed[process, source], covers)
     known.row[process] = -1
+
+
+def raise_to(clocks: Numbers, process: int, others: Numbers, row: int) -> None:
+    """Join a row of clocks with another."""
+    for i in range(clocks.shape[1]):
+        if others[row, i] > clocks[process, i]:
+            clocks[process, i] = others[row, i]
 
 
 def note_read(
@@ -429,9 +377,9 @@ def add_witness(landing: int, process: int, step: int, landings: Landings) -> No
 def meet(members: Numbers, known: Known, rows: Rows) -> None:
     """A sync: afterwards each member knows what all knew, and that all have taken this step."""
     first = members[0]
-    for member in members[1:]:
-        known.steps[first] = numpy.maximum(known.steps[first], known.steps[member])
-        known.landed[first] = numpy.maximum(known.landed[first], known.landed[member])
+    for member in members:
+        raise_to(known.steps, first, known.steps, member)
+        raise_to(known.landed, first, known.landed, member)
     for member in members:
         known.own[member] += 1
         known.steps[first, member] = known.own[member]
@@ -439,9 +387,8 @@ def meet(members: Numbers, known: Known, rows: Rows) -> None:
         known.landed[first, member] = complete
     for member in members:
         known.row[member] = -1
-        if member != first:
-            known.steps[member] = known.steps[first]
-            known.landed[member] = known.landed[first]
+        raise_to(known.steps, member, known.steps, first)
+        raise_to(known.landed, member, known.landed, first)
 
 
 def unproved(process: int, known: Known, landings: Landings) -> int:
@@ -474,6 +421,7 @@ HELPERS = (
     check_load,
     check_wait,
     learn,
+    raise_to,
     note_read,
     add_witness,
     meet,

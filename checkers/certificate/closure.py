@@ -8,7 +8,7 @@ are numbers, what precedes an event is a set of bits. The rules are those of doc
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -41,6 +41,16 @@ LEFT_TO_GENERAL = (
 )
 START = 0
 """The event before all others, with what roles say before their first step."""
+
+
+def _called(function: Callable[..., Any], *arguments: Any) -> Any:
+    """What a function of the protocol gives; `NotCertified` if it raises."""
+    try:
+        return function(*arguments)
+    except Exception as error:
+        raise NotCertified(
+            f"{getattr(function, '__name__', 'a function')} raised {error}"
+        ) from error
 
 
 class Closure:
@@ -261,12 +271,7 @@ class Closure:
         assert update is not None
 
         def change(old: int) -> int:
-            try:
-                return values.number(update(values[old]))
-            except UserError as error:
-                raise NotCertified(str(error)) from error
-            except Exception as error:
-                raise NotCertified(f"an atomic raised {error}") from error
+            return values.number(_called(update, values[old]))
 
         self._change(cell, Write(event, change, False, family_of(update)))
 
@@ -301,14 +306,14 @@ class Closure:
                 raise NotCertified("a ghost is checked and changed in one step")
 
             def change(old: int) -> int:
-                return values.number(function(values[old], *arguments))
+                return values.number(_called(function, values[old], *arguments))
 
             self._change(place, Write(event, change, False, (function, arguments)))
             return
         predicate, message = statement.predicate, statement.message
 
         def holds(held: tuple[int, ...]) -> Any:
-            if not predicate(values[held[0]], *arguments):
+            if not _called(predicate, values[held[0]], *arguments):
                 raise NotCertified(f"{self.roles.names[process]}: {message}")
             return True
 
@@ -339,7 +344,7 @@ class Closure:
 
     def _sweep(self, process: int) -> bool:
         """Run a sweep on what memory holds; if it fails the process waits for another look."""
-        position, values = self.roles.position(process), list[Any]()
+        position, values, before = self.roles.position(process), list[Any](), self.steps
         groups: dict[tuple[int, ...], None] = {}
         operation = self._in_sweep(process, None)
         while operation.kind not in (Kind.SWEEP_BEGIN, Kind.SWEEP_END):
@@ -349,7 +354,7 @@ class Closure:
             self._count(len(found))
             operation = self._in_sweep(process, values[-1])
         if operation.kind is Kind.SWEEP_BEGIN:
-            self._count(-len(groups))
+            self.steps = before
             self.roles.rewind(process, position)
             for cell in {cell for group in groups for cell in group}:
                 self._waiting.setdefault(cell, []).append(process)

@@ -7,7 +7,7 @@ syncs. All else raises `Beyond`, and the closure decides (closure.py).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from syncproof.checkers.certificate.places import (
@@ -39,7 +39,7 @@ from syncproof.models.instance import Parts
 from syncproof.models.memory import Region, Slot
 from syncproof.models.nodes import LONGEST_HISTORY
 from syncproof.models.operations import Kind, Operation
-from syncproof.models.values import typed
+from syncproof.models.values import AnyOf, typed
 
 STEPS_BETWEEN_LOOKS = 256
 LONGEST_CHAIN = 6
@@ -107,9 +107,7 @@ class Execution:
             process = ready.popleft()
             while True:
                 operation = operations[process]
-                if operation is None or not STEPS.get(operation.kind, _beyond)(
-                    self, process, operation
-                ):
+                if operation is None or not self._step(process, operation):
                     break
         for process, operation in enumerate(operations):
             if operation is not None:
@@ -117,6 +115,13 @@ class Execution:
                 name = self.roles.names[process]
                 raise NotCertified(f"{name} is blocked at {operation.kind.value} {where}")
         self.roles.judge_end()
+
+    def _step(self, process: int, operation: Operation) -> bool:
+        """Take one step of a process; False if it is blocked."""
+        try:
+            return STEPS.get(operation.kind, _beyond)(self, process, operation)
+        except UserError as error:
+            raise NotCertified(str(error)) from error
 
     def _resume(self, process: int, value: Any) -> None:
         self.roles.resume(process, value)
@@ -321,18 +326,18 @@ class Execution:
 
     def _changed(self, region: Region) -> int | None:
         """A place of the region that does not hold what it held at first."""
-        for numbers in self.places.of_region(region):
+        contents, initial, choices = self.contents, region.initial, self.parts.choices
+        for fields, numbers in self.places.of_region(region):
             for place in numbers:
-                content = self.contents[place]
-                if content is None or content[0] is region.initial:
+                content = contents[place]
+                if content is None or content[0] is initial:
                     continue
-                slot = self.places.slot_at(place)
-                first = held_at_first(slot, self.parts.choices)
-                if any(
-                    typed(field_of(content[0], name)) != typed(field_of(first, name))
-                    for name in slot.names
-                ):
-                    return place
+                first = initial
+                if isinstance(initial, AnyOf | Mapping):
+                    first = held_at_first(self.places.slot_at(place), choices)
+                for name in fields:
+                    if typed(field_of(content[0], name)) != typed(field_of(first, name)):
+                        return place
         return None
 
 

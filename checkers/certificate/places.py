@@ -10,9 +10,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from syncproof.models.errors import UserError
 from syncproof.models.instance import Parts
 from syncproof.models.memory import Region, Slot
-from syncproof.models.values import AnyOf, Block, Opaque, Payload, Torn, typed
+from syncproof.models.values import AnyOf, Block, Mark, Opaque, Payload, Torn, typed
 
 Fields = tuple[str, ...]
 Division = dict[str, list[tuple[int, Fields]]]
@@ -70,12 +71,13 @@ class Places:
         first, per_block = self._first[slot.region, slot.rank]
         return first + slot.number * per_block
 
-    def of_region(self, region: Region) -> Iterator[range]:
-        """The places of a region, rank by rank."""
-        per_rank = region.blocks * len(self._division[region.name])
+    def of_region(self, region: Region) -> Iterator[tuple[Fields, range]]:
+        """The places of a region, those of the same fields and rank together."""
+        groups = self._division[region.name]
         for rank in region.owners():
-            first, _ = self._first[region, rank]
-            yield range(first, first + per_rank)
+            first, step = self._first[region, rank]
+            for i, (_, fields) in enumerate(groups):
+                yield fields, range(first + i, first + region.blocks * step, step)
 
     def slot_at(self, place: int) -> Slot:
         """The block and the fields that a place is."""
@@ -124,22 +126,34 @@ class Places:
         return [tuple(found[atom]) for atom in sorted(found)]
 
 
+AS_IT_IS = frozenset((int, Mark, Payload))
+"""Values that cannot change and that every field of a block can hold."""
+
+
 def captured(slot: Slot, value: Any) -> tuple[Fields, Any]:
     """Which fields a put of ``value`` writes, and what a place then holds, unchangeable.
 
     What is held is the value itself, a token to be spread when it is read, or a field's values by
     name.
     """
+    if type(value) in AS_IT_IS:
+        return slot.names, value
     if isinstance(value, Mapping | Block):
         spread = slot.spread(value)
         for each in spread.values():
-            hash(each)
+            _check_hashable(each)
         return tuple(spread), spread
     if isinstance(value, Opaque):
         value = value.value
-    if type(value) is not int:
-        hash(value)
+    _check_hashable(value)
     return slot.names, value
+
+
+def _check_hashable(value: Any) -> None:
+    try:
+        hash(value)
+    except TypeError as error:
+        raise UserError(f"the value {value!r} cannot be hashed") from error
 
 
 def held_at_first(slot: Slot, choices: Mapping[Any, Any]) -> Any:

@@ -60,6 +60,11 @@ class Read:
     sweep: Sweep | None = None
     surely: int = 0
 
+    @property
+    def places(self) -> set[int]:
+        """All the places that it may read."""
+        return {place for group in self.groups for place in group}
+
 
 def no_value(_: tuple[int, ...]) -> Any:
     """Stands for the value of a sweep, which is judged as a whole."""
@@ -74,7 +79,7 @@ class Relation:
         self.pasts: list[int] = [1]
         self.names: list[str] = ["start"]
         self.histories = [History(value) for value in initial]
-        self._reads: dict[int, Read] = {}
+        self._reads: dict[int, list[Read]] = {}
         self._readers: dict[int, int] = {}
         self._alike: dict[tuple[int, Hashable], tuple[Read, Any]] = {}
         self._doubtful: set[int] = set()
@@ -96,7 +101,7 @@ class Relation:
         readers = self._readers.get(place)
         if readers is not None:
             for event in bits(readers & ~past):
-                if not self._reads[event].exempt:
+                if any(not r.exempt and place in r.places for r in self._reads[event]):
                     late, early = self.names[write.event], self.names[event]
                     raise NotCertified(f"nothing orders {late} after {early}")
                 self._doubtful.add(event)
@@ -116,8 +121,8 @@ class Relation:
         """A read happens: it is judged, and comes after what it has surely seen."""
         read.surely = self._judge(read, 0)
         self.pasts[read.event] |= read.surely
-        self._reads[read.event] = read
-        for place in {place for group in read.groups for place in group}:
+        self._reads.setdefault(read.event, []).append(read)
+        for place in read.places:
             self._readers[place] = self._readers.get(place, 0) | 1 << read.event
 
     def _judge(self, read: Read, after: int) -> int:
@@ -151,7 +156,7 @@ class Relation:
 
     def _unknown(self, read: Read) -> str:
         """A put that may come before a read or after it, in words."""
-        for place in (place for group in read.groups for place in group):
+        for place in sorted(read.places):
             history = self.histories[place]
             for write in history.writes[history.unknown_since(read.known) :]:
                 if not read.known >> write.event & 1:
@@ -184,7 +189,7 @@ class Relation:
     def _judge_again(self, read: Read) -> None:
         """Later writes are not ordered after a read, so the read may see them."""
         after = 0
-        for place in {place for group in read.groups for place in group}:
+        for place in read.places:
             for write in self.histories[place].writes:
                 if self.pasts[write.event] >> read.event & 1:
                     after |= 1 << write.event
@@ -194,7 +199,8 @@ class Relation:
     def settle(self) -> None:
         """What can be said only when the run is over; `NotCertified` if it is not so."""
         for event in sorted(self._doubtful):
-            self._judge_again(self._reads[event])
+            for read in self._reads[event]:
+                self._judge_again(read)
         for history in self.histories:
             if history.mixed and not all_commute(history, self.pasts):
                 raise NotCertified("atomics that nothing orders do not commute")

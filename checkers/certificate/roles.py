@@ -48,6 +48,7 @@ class LiveRoles:
         self.operations: list[Operation | None] = [None] * len(self.names)
         self.reached: set[str] = set()
         self._coroutines: list[CoroutineType[Any, Any, Any]] = [r.start() for r in parts.roles]
+        self._said = [role.said for role in parts.roles]
         self._due: set[tuple[Any, ...]] = set()
         self._taken: set[tuple[Any, ...]] = set()
         self._fed: list[list[tuple[Any, Operation]] | None] = [
@@ -59,7 +60,7 @@ class LiveRoles:
 
     def resume(self, process: int, value: Any) -> list[Statement]:
         """Feed a process what it read; gives the statements on ghosts, the others are judged."""
-        said = self.parts.roles[process].said
+        said = self._said[process]
         said.clear()
         operation: Operation | None
         try:
@@ -160,8 +161,10 @@ class LiveRoles:
         inner: Any = self._coroutines[process]
         while type(inner.cr_await) is CoroutineType:
             inner = inner.cr_await
-        frame = inner.cr_frame
-        return frame is not None and _pops_result(frame.f_code, frame.f_lasti)
+        frame, leaf = inner.cr_frame, inner.cr_await
+        if frame is None or getattr(leaf, "gi_code", None) is not Operation.__await__.__code__:
+            return False  # something between the role and the operation may look at the value
+        return _pops_result(frame.f_code, frame.f_lasti)
 
     def spare(self, process: int, position: int) -> CoroutineType[Any, Any, Any]:
         """Another coroutine of a role, fed the same up to a position; it is the caller's."""

@@ -17,7 +17,7 @@ from syncproof.models.errors import UserError
 from syncproof.models.instance import Instance
 from syncproof.models.lowering import ActionKind
 from syncproof.models.narrate import describe
-from syncproof.models.operations import Kind
+from syncproof.models.operations import Consumed, Kind
 from syncproof.models.system import System
 from syncproof.models.transitions import State, Transition
 
@@ -25,6 +25,11 @@ MOST_STATES = 20_000
 MOST_ASSIGNMENTS = 256
 SEEN_BY_KERNELS = (events.ISSUE, events.READ, events.WAIT, events.UPDATE, events.CONSUME)
 """What a log records that does not say what it records."""
+
+
+Said = frozenset[tuple[int, tuple[str, ...]]]
+Place = tuple[State, Said]
+"""A state, and the tokens that processes trusted with their last step and have not logged yet."""
 
 
 class Undecided(Exception):
@@ -113,27 +118,56 @@ class _Acceptance:
 
     def run(self) -> Accepted:
         """Take entry after entry as long as some state allows it."""
-        states = {self.system.initial_transition().state}
+        places: set[Place] = {(self.system.initial_transition().state, frozenset())}
         total = len(self.log.entries)
         for number, entry in enumerate(self.log.entries):
             if entry.what == events.CONSUME:
-                continue
-            before = self._closed(states)
-            states = {s for state in before for s in self._after(state, entry)}
-            if not states:
-                expected = tuple(dict.fromkeys(self._expected(before, entry)))
+                before = list(places)
+                places = {p for place in before for p in self._trusted(place, entry)}
+            else:
+                before = self._closed(places)
+                places = {p for place in before for p in self._after(place, entry)}
+            if not places:
+                states = [state for state, _ in before]
+                expected = tuple(dict.fromkeys(self._expected(states, entry)))
                 return Accepted(number, total, entry, expected)
         return Accepted(total, total, None, ())
 
-    def _closed(self, states: set[State]) -> list[State]:
+    def _trusted(self, place: Place, entry: Entry) -> Iterator[Place]:
+        """Whether a process has just come to trust this token."""
+        state, said = place
+        trusted = (self.names.number[entry.process], entry.token)
+        if trusted in said:
+            yield state, said - {trusted}
+
+    def _said(self, place: Place, transition: Transition) -> Said:
+        """What processes have come to trust with their last step and the log has not told yet."""
+        state, said = place
+        after = transition.state
+        moved = [p for p in range(self.system.processes) if state[p] != after[p]]
+        if not moved:
+            return said
+        found = {each for each in said if each[0] not in moved}
+        for process in moved:
+            for edge in self.system.node(state, process).edges.values():
+                if edge is not None and edge.target.number == after[process]:
+                    found |= {
+                        (process, tuple(map(str, each.key)))
+                        for each in edge.statements
+                        if isinstance(each, Consumed)
+                    }
+        return frozenset(found)
+
+    def _closed(self, places: set[Place]) -> list[Place]:
         """With every state that steps which the log does not record lead to."""
-        found, work = dict.fromkeys(states), list(states)
+        found, work = dict.fromkeys(places), list(places)
         while work:
-            state = work.pop()
-            for each in self._silent(state):
-                if each.state not in found:
-                    found[each.state] = None
-                    work.append(each.state)
+            place = work.pop()
+            for each in self._silent(place[0]):
+                behind = (each.state, self._said(place, each))
+                if behind not in found:
+                    found[behind] = None
+                    work.append(behind)
                     if len(found) > MOST_STATES:
                         raise Undecided(f"more than {MOST_STATES} states explain the log so far")
         return list(found)
@@ -155,24 +189,26 @@ class _Acceptance:
             return events.WAIT if node.operation.kind is Kind.WAIT_UNTIL else events.READ
         return next(word for word, kinds in ACTIONS.items() if kind in kinds)
 
-    def _after(self, state: State, entry: Entry) -> Iterator[State]:
+    def _after(self, place: Place, entry: Entry) -> Iterator[Place]:
         """The states behind an entry; a read that names no atom is all its atoms, one by one."""
         cells = self.names.cells_in(entry) if entry.slot else ()
-        work, seen = [(state, frozenset(cells))], set()
+        work, seen = [(place, frozenset(cells))], set()
         while work:
             here, left = work.pop()
-            for each in self.system.transitions(here):
-                if self._word(here, each) != entry.what or not self._is_by(here, each, entry):
+            state = here[0]
+            for each in self.system.transitions(state):
+                if self._word(state, each) != entry.what or not self._is_by(state, each, entry):
                     continue
-                touched = self._touched(here, each)
-                if cells and not self._fits(here, each, entry, touched, cells):
+                touched = self._touched(state, each)
+                if cells and not self._fits(state, each, entry, touched, cells):
                     continue
                 rest = left - touched if touched else frozenset()
+                behind = (each.state, self._said(here, each))
                 if entry.atom >= 0 or not rest or not touched & left:
-                    yield each.state
-                elif (each.state, rest) not in seen:
-                    seen.add((each.state, rest))
-                    work.append((each.state, rest))
+                    yield behind
+                elif (behind, rest) not in seen:
+                    seen.add((behind, rest))
+                    work.append((behind, rest))
 
     def _is_by(self, state: State, transition: Transition, entry: Entry) -> bool:
         number = transition.step.process

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from syncproof.checkers.emulator.content import Content
 from syncproof.checkers.emulator.flights import Flight
-from syncproof.checkers.emulator.machine import Machine, Wrong
+from syncproof.checkers.emulator.machine import Machine, RoleRaised, Wrong
 from syncproof.checkers.emulator.operations import step
 from syncproof.checkers.emulator.processes import Emulated
 from syncproof.checkers.emulator.results import Blocked, blocked_in, in_flight
@@ -59,6 +59,8 @@ def force(trace: Trace, instance: Instance, content: Content | None = None) -> F
                 message = f"step {position} is not possible: {step_told.actor}: {step_told.text}"
                 return Forced(False, message, position, tuple(machine.wrong))
         return _judged(machine, trace, len(taken))
+    except RoleRaised as error:
+        return Forced(False, f"a role goes wrong by itself: {error}", machine.steps)
     finally:
         machine.close()
 

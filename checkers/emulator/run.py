@@ -69,7 +69,8 @@ def run(
         adversary = Adversary(machine, options.adversary, options.seed)
         if options.schedule == "free":
             return run_on_threads(machine, adversary, is_enough, options.patience)
-        return run_in_turn(machine, adversary, is_enough)
+        with watched(machine, options.patience):
+            return run_in_turn(machine, adversary, is_enough)
 
     return _run(instance, options, drive, tell, report, begun)
 
@@ -83,7 +84,8 @@ def run_scheduled(
     """Run an instance; ``choose(turn, n)`` says which of n possible steps comes next."""
 
     def drive(machine: Machine, is_enough: Callable[[], bool]) -> Ended:
-        return run_as_told(machine, choose, is_enough)
+        with watched(machine, options.patience):
+            return run_as_told(machine, choose, is_enough)
 
     return _run(instance, options, drive, tell)
 
@@ -127,8 +129,8 @@ def _run(
             begun(machine)
         with watched(machine, options.patience):
             machine.start()
-            walk = Walk(instance, choices, content) if options.conform else None
-            ended = drive(machine, is_enough)
+        walk = Walk(instance, choices, content) if options.conform else None
+        ended = drive(machine, is_enough)
         if ended == "over":
             machine.judge_end()
         return _result(machine, ended, walk, time.monotonic() - started)

@@ -6,6 +6,7 @@ Steps are not walked through the model, as roles may be spread over more cores t
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from heapq import heappop, heappush
@@ -18,13 +19,15 @@ from syncproof.checkers.emulator.content import Content
 from syncproof.checkers.emulator.flights import Flight
 from syncproof.checkers.emulator.machine import Machine
 from syncproof.checkers.emulator.operations import SENDING, step
-from syncproof.checkers.emulator.processes import Emulated
+from syncproof.checkers.emulator.processes import Emulated, place_of
 from syncproof.checkers.emulator.results import Blocked, blocked_in
 from syncproof.models.errors import UserError
 from syncproof.models.fabric import HOPS, Profile
 from syncproof.models.instance import Instance
 from syncproof.models.operations import Kind, Operation
 
+LOOP = 4
+"""Lines that a loop may have for its turns to be told."""
 PAPER = "UBEP, table 2"
 ASSUMED = "assumed"
 
@@ -35,18 +38,22 @@ class Costs:
 
     A put occupies its core for ``issue`` and its bytes, and lands a latency later; a quiet passes
     when all has landed, so that a latency is one of the whole access. A read takes the latency to
-    the memory it reads, and its bytes. A poll that fails costs nothing, the one that succeeds is
-    a read. ``sync`` is what it takes from the last core's arrival until all go on.
+    the memory it reads, and its bytes; it sees what is there when it begins. A poll that fails
+    costs nothing, the one that succeeds is a read. A loop over blocks of ``slot`` bytes at most,
+    in the core's own rank, is one strided copy: only its first turn takes the latency or the
+    issue. ``sync`` is what it takes from the last core's arrival until all go on.
     """
 
     issue: float = 50.0
     bytes_per_ns: float = 16.0
+    slot: float = 32
     sync: float = 1000.0
 
 
 WHERE_FROM = {
     "issue": "assumed: a core hands a DataCopy to its engine",
     "bytes_per_ns": "assumed: bytes per ns of one core",
+    "slot": "CANN's kernels poll 32 B slots by strided copies; bytes of such a slot",
     "sync": "assumed: SyncAll of one rank (the paper: about 15 % of a dispatch)",
 }
 
@@ -100,7 +107,7 @@ def simulate(
         )
         return Timed(
             run.last_trust,
-            run.now,
+            run.end,
             machine.steps,
             machine.blocks,
             cores,
@@ -142,12 +149,16 @@ def _check(profile: Profile) -> None:
 class _Run:
     def __init__(self, machine: Machine, costs: Costs) -> None:
         self.machine, self.costs = machine, costs
-        self.now = self.last_trust = 0.0
+        self.now = self.last_trust = self.end = 0.0
         self.phases: dict[tuple[str, str, str], Phase] = {}
         self._events: list[tuple[float, int, Emulated | Flight]] = []
         self._order = count()
         self._planned: set[Emulated | Flight] = set()
         self._since: dict[Emulated, float] = {}
+        self._busy_until: dict[Emulated, float] = {}
+        self._turns: dict[Emulated, deque[tuple[str, int, str]]] = {
+            each: deque(maxlen=LOOP) for each in machine.processes
+        }
 
     def run(self) -> None:
         """Until nothing is planned any more."""
@@ -162,6 +173,8 @@ class _Run:
             if isinstance(what, Flight):
                 if what in machine.fabric.free:
                     machine.fabric.deliver(what)
+            elif self._busy_until.get(what, 0.0) > self.now:
+                self._plan(what, self._busy_until[what])
             elif what in machine.fabric.ready:
                 self._step(what)
             self._follow()
@@ -186,21 +199,24 @@ class _Run:
         assert operation is not None
         began = self._since.setdefault(process, self.now)
         key = (process.process.role, function_of(process.coroutine), operation.kind.value)
+        place = place_of(process.coroutine)
+        turn = (place.file, place.line, str(operation.slot)) if place else ("", 0, "")
         members = [self.machine.processes[number] for number in operation.members]
         blocks = self.machine.blocks
         if not step(self.machine, process):
             return
-        end = self.now + self._cost(process, operation)
+        end = self.now + self._cost(process, operation, self._is_again(process, turn))
         for flight in process.flights:
             if not flight.due:
                 flight.due = end + self._latency(process, flight.target)
         if self.machine.blocks > blocks:
             self.last_trust = max(self.last_trust, end)
+        self.end = max(self.end, end)
         for each in members or [process]:
+            self._busy_until[each] = end
             self._note(key, end - self._since.pop(each, began))
             if not each.is_done:
                 self._since[each] = end
-                self._planned.discard(each)
                 self._plan(each, end)
         self.machine.fabric.woken.clear()
 
@@ -210,7 +226,15 @@ class _Run:
         phase.total += time
         phase.longest = max(phase.longest, time)
 
-    def _cost(self, process: Emulated, operation: Operation) -> float:
+    def _is_again(self, process: Emulated, turn: tuple[str, int, str]) -> bool:
+        """Whether the step taken is a further turn of a loop: the same line, at another block."""
+        file, line, slot = turn
+        turns = self._turns[process]
+        is_again = any(each[:2] == (file, line) and each[2] != slot for each in turns)
+        turns.append(turn)
+        return is_again
+
+    def _cost(self, process: Emulated, operation: Operation, is_again: bool) -> float:
         """How long the operation keeps its core."""
         costs, kind = self.costs, operation.kind
         if kind is Kind.SYNC:
@@ -221,6 +245,9 @@ class _Run:
         size = sum(sizes[name] for name in operation.slot.names) / costs.bytes_per_ns
         if operation.slot.region.on_chip:
             return 0.0
+        own = operation.slot.rank == process.rank
+        if is_again and own and operation.slot.region.block <= costs.slot:
+            return size
         if kind in SENDING or kind is Kind.STORE_CACHED:
             return costs.issue + size
         return self._latency(process, operation.slot.rank) + size

@@ -100,6 +100,8 @@ class _Causes:
         self.issues = [Issues() for _ in range(system.processes)]
         self.origins = origins(system, taken)
         self.sources: dict[Origin, int] = {}
+        self.past: list[int] = []
+        """For each step all that comes before it, a bit each."""
 
     def all(self) -> list[set[int]]:
         """For each step those that it depends on."""
@@ -107,7 +109,15 @@ class _Causes:
         found = []
         for number, (state, transition) in enumerate(self.taken):
             found.append(of_kind.get(transition.step.kind, self._of_fabric)(number))
+            self.past.append(self._behind(found[-1]))
             self._note(number, state, transition)
+        return found
+
+    def _behind(self, steps: Iterable[int]) -> int:
+        """The steps and all that comes before them."""
+        found = 0
+        for step in steps:
+            found |= self.past[step] | 1 << step
         return found
 
     def _note(self, number: int, state: State, transition: Transition) -> None:
@@ -139,7 +149,9 @@ class _Causes:
         needs = {self.last_of[each] for each in members if each in self.last_of}
         needs |= {self.write_of[cell] for cell in action.cells if cell in self.write_of}
         if action.kind is ActionKind.QUIET or action.ordered:
-            done = [(each, self._delivered(each)) for each in self.landings.get(process, ())]
+            known = self._behind(needs)
+            landings = [n for n in self.landings.get(process, ()) if not known >> n & 1]
+            done = [(each, self._delivered(each)) for each in landings]
             done += [
                 (each, self._packet(origin))
                 for origin, each in self.sources.items()
@@ -168,7 +180,9 @@ class _Causes:
         needs = {origin[0]}
         if origin in self.sources:
             needs.add(self.sources[origin])
-        earlier = self.landings.get(self.taken[number][1].step.process, [])
+        known = self._behind(needs)
+        landings = self.landings.get(self.taken[number][1].step.process, [])
+        earlier = [each for each in landings if not known >> each & 1]
         return needs | {each for each in earlier if self._is_held_back(origin, by=each)}
 
     def _is_held_back(self, origin: Origin, by: int) -> bool:

@@ -295,7 +295,7 @@ def missing_edge(
     culprit = _overwriter(system, taken, cells, finding.failure.expected)
     if culprit is None:
         edge = f"nothing orders the landing of {finding.failure.expected} before {where}"
-        late = _not_landed(system, taken, told, cells)
+        late = _not_landed(system, taken, told, cells, finding.failure.expected)
         return edge, () if late is None else (late, end)
     before, transition = taken[culprit]
     edge = f"nothing orders this landing after {where}: {describe(system, before, transition)}"
@@ -303,20 +303,21 @@ def missing_edge(
 
 
 def _not_landed(
-    system: System, taken: Taken, told: Sequence[TraceStep], cells: Sequence[int]
+    system: System, taken: Taken, told: Sequence[TraceStep], cells: Sequence[int], expected: str
 ) -> int | None:
-    """The last step with a put to the block of ``cells`` of which something is still in flight."""
+    """The step with a put of what was expected to the block of ``cells``, if it is in flight."""
     blocks = {system.cells[cell].slot for cell in cells}
     landed = [(each.put, each.what[:-1]) for each in told if each.put >= 0]
-    for number in range(len(taken) - 1, -1, -1):
-        state, transition = taken[number]
+    for number, (state, transition) in enumerate(taken):
         step = transition.step
-        if step.kind == "process":
-            action = system.node(state, step.process).actions[step.what[0]]
-            for packet in puts_of(action):
-                put = tuple(cell for cell, _, _ in packet.writes)
-                if (number, put) not in landed and blocks & {system.cells[c].slot for c in put}:
-                    return number
+        if step.kind != "process":
+            continue
+        for packet in puts_of(system.node(state, step.process).actions[step.what[0]]):
+            put = tuple(cell for cell, _, _ in packet.writes)
+            is_there = blocks & {system.cells[cell].slot for cell in put}
+            values = {str(system.values[value]) for _, value, _ in packet.writes if value >= 0}
+            if is_there and (number, put) not in landed and expected in values:
+                return number
     return None
 
 

@@ -6,6 +6,7 @@ import importlib.util
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from syncproof.checkers.explicit.check import check as check_explicitly
@@ -15,6 +16,9 @@ from syncproof.models.instance import Instance
 from syncproof.models.system import System
 from syncproof.models.transitions import Features
 from syncproof.models.verdict import Question, Verdict
+
+FULL = "fast-full"
+"""The engine without symmetry: its counts are those of `reference`."""
 
 
 def uncovered(features: Features) -> str:
@@ -46,17 +50,43 @@ def check(
             where="--engine fast",
             expected="pip install numba, or --engine reduced",
         )
+    searching = _Searching(is_full=engine == FULL)
     with _saying_that_it_compiles():
-        return check_explicitly(instance, question, engine, budget, report, _search)
+        verdict = check_explicitly(instance, question, engine, budget, report, searching.search)
+    return replace(verdict, notes=(*verdict.notes, *searching.notes))
 
 
-def _search(system: System, asked: frozenset[str], meter: Meter) -> Exploration:
-    why_not = uncovered(system.features)
-    if why_not:
-        return Exploration(system, {system.initial(): (None, None, 0)}, stopped=why_not)
-    from syncproof.checkers.fast.search import Search
+class _Searching:
+    """Searches of one question, and by which symmetries they left out states."""
 
-    return Search(system, asked, meter).run()
+    def __init__(self, is_full: bool) -> None:
+        self._is_full = is_full
+        self.notes: dict[str, None] = {}
+        self._refuted: list[list[tuple[int, ...]]] = []
+
+    def search(self, system: System, asked: frozenset[str], meter: Meter) -> Exploration:
+        """Search one system, up to the symmetries that its tables have."""
+        why_not = uncovered(system.features)
+        if why_not:
+            return Exploration(system, {system.initial(): (None, None, 0)}, stopped=why_not)
+        from syncproof.checkers.fast.search import Search
+        from syncproof.checkers.fast.symmetry import Asymmetric, guesses
+
+        before = meter.states, meter.transitions, meter.depth
+        for groups in [[]] if self._is_full else guesses(system):
+            if groups in self._refuted:
+                continue
+            try:
+                search = Search(system, asked, meter, groups)
+                found = search.run()
+            except Asymmetric:
+                meter.states, meter.transitions, meter.depth = before
+                self._refuted.append(groups)
+                continue
+            for orbit in search.layout.orbits:
+                self.notes[f"symmetry: {orbit.describe(system)}, checked on the tables"] = None
+            return found
+        raise AssertionError("the last guess is no symmetry at all")
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """Processor instructions that numba has no words for: the wide product, prefetch, atomics.
 
-Callers are cached on disk by the content of their own file: a change here needs a new `VERSION`
-in `compiled.py`.
+numba caches callers on disk by the content of their own file: who changes this one must touch
+`kernels.py` too.
 """
 
 from __future__ import annotations

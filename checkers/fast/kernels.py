@@ -124,6 +124,32 @@ def hear(leaves, spans, event, said, failing):
 
 
 @njit
+def sort_members(words, first, heads, members):
+    """Bring a state into the order in which what the members of an orbit hold is ascending."""
+    for orbit in range(heads.shape[0]):
+        bits, begin, end = np.uint64(heads[orbit, 0]), heads[orbit, 1], heads[orbit, 2]
+        mask = (ONE << bits) - ONE
+        for here in range(begin + 1, end):
+            at = first + members[here, 0]
+            code = (words[at] >> np.uint64(members[here, 1])) & mask
+            to = here
+            while to > begin:
+                shift = np.uint64(members[to - 1, 1])
+                before = (words[first + members[to - 1, 0]] >> shift) & mask
+                if before <= code:
+                    break
+                put_bits(words, first + members[to, 0], np.uint64(members[to, 1]), mask, before)
+                to -= 1
+            put_bits(words, first + members[to, 0], np.uint64(members[to, 1]), mask, code)
+
+
+@njit
+def put_bits(words, at, shift, mask, code):
+    """Replace some bits of a word."""
+    words[at] = (words[at] & ~(mask << shift)) | (code << shift)
+
+
+@njit
 def ask(child, place, row, agent, program, requests, control):
     """Ask for the step that ``place`` of the program does not know, once."""
     if child == UNKNOWN:
@@ -229,7 +255,7 @@ def insert_one(word, place, slots):
 
 @njit(nogil=True, cache=True)
 def expand_many(
-    end, room, block, width,
+    end, room, block, width, heads, members,
     program, roots, spans, moves, event, reads, writes, puts, own,
     log, slots, control,
     rows, pending, requests, terminals,
@@ -263,6 +289,7 @@ def expand_many(
                         buffer[to + i] = (log[state + i] & moves[move + 2 * i]) | moves[
                             move + 2 * i + 1
                         ]
+                    sort_members(buffer, to, heads, members)
                     to, move = to + width, move + 2 * width
             if not is_known:
                 pending[atomic_add(control, PENDING, np.int64(1))] = row
@@ -377,7 +404,7 @@ def step_to(to, log, state, moves, move, width):
 
 
 @njit(nogil=True, cache=True)
-def predecessor(begin, end, width, target, program, roots, spans, moves, log):
+def predecessor(begin, end, width, heads, members, target, program, roots, spans, moves, log):
     """The least of some rows that has a step to ``target``; -1 if none has."""
     best, found = -1, np.empty(width, np.uint64)
     for row in range(begin, end):
@@ -390,13 +417,16 @@ def predecessor(begin, end, width, target, program, roots, spans, moves, log):
             span = spans[FIRST_LEAF - child]
             for move in range(span >> 20, (span >> 20) + ((span >> 1) & MOST_MOVES)):
                 step_to(found, log, row * width, moves, move, width)
+                sort_members(found, 0, heads, members)
                 if is_same(found, 0, target, 0, width):
                     best = row
     return best
 
 
 @njit(nogil=True, cache=True)
-def spread_alive(count, width, alive, buffer, program, roots, spans, moves, log, slots):
+def spread_alive(
+    count, width, heads, members, alive, buffer, program, roots, spans, moves, log, slots
+):
     """Mark, latest first, the states with a step to a marked one; how many.
 
     A place of ``alive`` stands for a slot of the table.
@@ -413,6 +443,7 @@ def spread_alive(count, width, alive, buffer, program, roots, spans, moves, log,
             span = spans[FIRST_LEAF - child]
             for move in range(span >> 20, (span >> 20) + ((span >> 1) & MOST_MOVES)):
                 step_to(buffer, log, row * width, moves, move, width)
+                sort_members(buffer, 0, heads, members)
                 if alive[find(buffer, 0, width, log, slots)]:
                     alive[here] = 1
             if alive[here]:

@@ -13,73 +13,70 @@ from typing import Any
 import numpy as np
 
 from syncproof.checkers.fast.arrays import Words, empty_words
+from syncproof.checkers.fast.place import Place
+from syncproof.checkers.fast.symmetry import Orbit
 from syncproof.models.system import System
 from syncproof.models.transitions import State
 
 WORD = 64
-Content = tuple[int, ...]
 ROWS_AT_ONCE = 1 << 18
-
-
-class Place:
-    """Positions of a state that change together, and the contents that they were met with."""
-
-    def __init__(self, positions: tuple[int, ...]) -> None:
-        self.positions = positions
-        self.contents: list[Content] = []
-        self._code: dict[Content, int] = {}
-        self.bits = self.word = self.shift = 0
-
-    def of(self, state: Sequence[int]) -> Content:
-        """The content in a state."""
-        return tuple([state[position] for position in self.positions])
-
-    def code(self, content: Content) -> int:
-        """The number of a content."""
-        found = self._code.get(content)
-        if found is None:
-            found = self._code[content] = len(self.contents)
-            self.contents.append(content)
-        return found
-
-    @property
-    def needed(self) -> int:
-        """The bits that its contents need so far."""
-        return (len(self.contents) - 1).bit_length() if self.contents else 0
 
 
 class Layout:
     """Places and where they lie in the words of a packed state."""
 
-    def __init__(self, system: System) -> None:
+    def __init__(self, system: System, groups: Sequence[tuple[int, ...]] = ()) -> None:
         self.system = system
         self.nodes = [Place((process,)) for process in range(system.processes)]
         self.atoms, self.atom_of = _atoms(system)
         self.outboxes = [Place((system.first_outbox + p,)) for p in range(system.processes)]
+        self.orbits = [Orbit(group, self._joined(group)) for group in groups]
+        self.member_of = {
+            process: (orbit, index)
+            for orbit in self.orbits
+            for index, process in enumerate(orbit.processes)
+        }
+        self.members = [place for orbit in self.orbits for place in orbit.places]
         self.ghosts = [Place((system.ghosts.at,))] if system.features.ghosts else []
-        self.places = [*self.nodes, *self.atoms, *self.outboxes, *self.ghosts]
+        every = (*self.nodes, *self.atoms, *self.outboxes, *self.ghosts)
+        self.places = list(dict.fromkeys(every))
         self.words = 0
+        start = system.initial_transition().state
+        for orbit in self.orbits:
+            orbit.number(system, [place.of(start) for place in orbit.places])
+
+    def _joined(self, group: tuple[int, ...]) -> tuple[Place, ...]:
+        """One place for the node and the outbox of each process of an orbit."""
+        for process in group:
+            place = Place((process, self.system.first_outbox + process))
+            self.nodes[process] = self.outboxes[process] = place
+        return tuple(self.nodes[process] for process in group)
 
     def fits(self) -> bool:
         """Whether every code fits into its place."""
         return all(place.needed <= place.bits for place in self.places)
 
-    def meet(self, state: State) -> None:
-        """Number what the places hold in a state."""
+    def meet(self, state: State) -> bool:
+        """Number what the places hold in a state; whether anything of it is new."""
+        before = sum(len(place.contents) for place in self.places)
         for place in self.places:
-            place.code(place.of(state))
+            if place not in self.members:
+                place.code(place.of(state))
+        return sum(len(place.contents) for place in self.places) > before
 
     def arrange(self) -> None:
         """Lay the places into as few words as they need, and hand out the bits left over."""
         order = sorted(self.places, key=lambda place: -place.needed)
         used: list[int] = []
         for place in order:
-            place.bits = place.needed
+            place.bits = max(1, place.needed) if place in self.members else place.needed
             place.word = next(
                 (i for i, bits in enumerate(used) if bits + place.bits <= WORD - 1), len(used)
             )
             used += [0] if place.word == len(used) else []
             used[place.word] += place.bits
+        if self.orbits and len(used) == 1:
+            used.append(0)  # the loops that sort members are those for several words
         self.words = len(used)
         self._hand_out(order, used)
         free = [0] * self.words
@@ -91,15 +88,21 @@ class Layout:
         """A bit more for each place that may grow: first those that changed so far."""
         for growing in (True, False):
             for place in order:
+                if place in self.members:
+                    continue
                 if (place.needed > 0) == growing and used[place.word] < WORD - 1:
                     place.bits += 1
                     used[place.word] += 1
 
     def pack(self, state: State) -> Words:
-        """The words of a state; its contents must have codes that fit."""
+        """The words of a state, members in order; its contents must have codes that fit."""
         words = [0] * self.words
-        for place in self.places:
-            words[place.word] |= place.code(place.of(state)) << place.shift
+        codes = {place: place.code(place.of(state)) for place in self.places}
+        for orbit in self.orbits:
+            held = sorted(codes[place] for place in orbit.places)
+            codes.update(zip(orbit.places, held, strict=True))
+        for place, code in codes.items():
+            words[place.word] |= code << place.shift
         return np.array(words, np.uint64)
 
     def unpack(self, words: Sequence[Any] | Words) -> State:
@@ -111,6 +114,18 @@ class Layout:
             for position, value in zip(place.positions, place.contents[code], strict=True):
                 state[position] = value
         return tuple(state)
+
+    def order(self) -> tuple[Any, Any]:
+        """Of each orbit its bits and where its members begin, and of each member word and shift."""
+        members = [(place.word, place.shift) for place in self.members]
+        heads, first = [], 0
+        for orbit in self.orbits:
+            heads.append((orbit.places[0].bits, first, first + len(orbit.places)))
+            first += len(orbit.places)
+        return (
+            np.array(heads, np.int64).reshape(-1, 3),
+            np.array(members, np.int64).reshape(-1, 2),
+        )
 
     def spot(self) -> list[tuple[int, int, int]]:
         """Where each place lies: word, shift and bits."""

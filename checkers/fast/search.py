@@ -8,7 +8,7 @@ many threads there are.
 
 from __future__ import annotations
 
-import itertools
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -44,7 +44,7 @@ from syncproof.checkers.fast.arrays import (
 from syncproof.checkers.fast.assembly import Assembly
 from syncproof.checkers.fast.layout import Layout, repacked
 from syncproof.checkers.fast.tabulation import Tabulation
-from syncproof.checkers.fast.walk import some_states
+from syncproof.checkers.fast.walk import walk
 from syncproof.models.automaton import Automaton
 from syncproof.models.narrate import describe
 from syncproof.models.nodes import TooLong
@@ -67,11 +67,17 @@ class Stopped(Exception):
 class Search:
     """One search; `run` gives what it found in the terms of the explicit engines."""
 
-    def __init__(self, system: System, asked: frozenset[str], meter: Meter) -> None:
+    def __init__(
+        self,
+        system: System,
+        asked: frozenset[str],
+        meter: Meter,
+        groups: Sequence[tuple[int, ...]] = (),
+    ) -> None:
         self.system, self.asked, self.meter = system, asked, meter
-        self.layout = Layout(system)
-        for state in some_states(system):
-            self.layout.meet(state)
+        self.layout = Layout(system, groups)
+        self.layout.meet(system.initial_transition().state)
+        walk(system, self.layout.meet)
         self.layout.arrange()
         self.tabulation = Tabulation(system, self.layout, asked)
         self.assembly = Assembly(self.tabulation)
@@ -191,7 +197,9 @@ class Search:
             if self.layout.words == 1:
                 kernels.expand_one(until, room, block, *shared)
             else:
-                kernels.expand_many(until, room, block, self.layout.words, *shared)
+                kernels.expand_many(
+                    until, room, block, self.layout.words, *self.layout.order(), *shared
+                )
 
         if threads == 1 or self._pool is None:
             call(self._notes[0])
@@ -295,29 +303,32 @@ class Search:
 
     def _fail(self, state: State) -> None:
         """The first failing step of a state is a finding."""
+        state = self._trace_back(state, len(self.levels) - 2)
         for each in self.system.transitions(state):
             for failure in each.failures:
                 if failure.property in self.asked:
-                    self._trace_back(state, len(self.levels) - 2)
                     self.found.findings.append(Finding(failure, state, each))
                     return
         raise AssertionError("a step that failed in the tables does not fail in the system")
 
     def _judge_ends(self, ends: list[tuple[State, int]]) -> bool:
         for state, row in ends:
-            if not self.system.all_done(state):
-                self.found.stuck.append(state)
-                wrong = [Failure("deadlock-free", "no process can go on", -1)]
-            else:
+            if self.system.all_done(state):
                 self.found.good.append(state)
                 self._good.append(row)
-                wrong = judge_end(self.system, state)
-            for failure in wrong:
-                if failure.property in self.asked:
-                    self._trace_back(state, len(self.levels) - 2)
-                    self.found.findings.append(Finding(failure, state, None))
-                    return True
+            else:
+                self.found.stuck.append(state)
+            if any(each.property in self.asked for each in self._wrong_at_end(state)):
+                real = self._trace_back(state, len(self.levels) - 2)
+                wrong = [e for e in self._wrong_at_end(real) if e.property in self.asked]
+                self.found.findings += [Finding(each, real, None) for each in wrong]
+                return True
         return False
+
+    def _wrong_at_end(self, state: State) -> list[Failure]:
+        if self.system.all_done(state):
+            return judge_end(self.system, state)
+        return [Failure("deadlock-free", "no process can go on", -1)]
 
     def _note_race(self, number: int, notes: Notes) -> None:
         """Keep the first state in which a race was seen; of several in one level the least."""
@@ -342,14 +353,13 @@ class Search:
         ):
             if not certain and cell in self.system.polled:
                 continue
-            for at, sure, one, other in race_pairs(
-                self.system, state, self.system.transitions(state)
-            ):
+            state = self._trace_back(state, level)
+            enabled = self.system.transitions(state)
+            for at, sure, one, other in race_pairs(self.system, state, enabled):
                 if (at, sure) == (cell, certain):
                     names = [describe(self.system, state, each) for each in (one, other)]
                     message = f"{' and '.join(names)} are not ordered on {self.system.cells[cell]}"
                     failure = Failure("race-free", message, one.step.process)
-                    self._trace_back(state, level)
                     self.found.findings.append(Finding(failure, state, None, cell))
                     return
             raise AssertionError("a race in the tables is none in the system")
@@ -367,31 +377,41 @@ class Search:
         alive: Any = np.zeros(len(self._slots), np.uint8)
         kernels.mark(np.array(self._good, np.int64), words, *store, alive)
         buffer = empty_words(words)
-        while kernels.spread_alive(self.count, words, alive, buffer, *self._moves(), *store):
+        moves, order = self._moves(), self.layout.order()
+        while kernels.spread_alive(self.count, words, *order, alive, buffer, *moves, *store):
             self._look_at_limits(0)
         for level, first in enumerate(self.levels[:-1]):
             end = self.levels[level + 1]
             row = int(kernels.least_unmarked(first, end, words, *store, alive))
             if row >= 0:
                 message = "no run from here lets every process finish"
-                state = self.state(row)
-                self._trace_back(state, level)
+                state = self._trace_back(self.state(row), level)
                 failure = Failure("deadlock-free", message, -1)
                 self.found.findings.append(Finding(failure, state, None))
                 return
 
-    def _trace_back(self, state: State, level: int) -> None:
-        """Note a shortest run to a state of a level, as the parents of the states on it."""
-        states = [state]
+    def _trace_back(self, state: State, level: int) -> State:
+        """Note a shortest run to a state of a level, as the parents of the states on it.
+
+        Gives the state that the run leads to, which may be the other with members of orbits
+        permuted.
+        """
+        words, order, moves = self.layout.words, self.layout.order(), self._moves()
+        targets = [self.layout.pack(state)]
         for before in range(level - 1, -1, -1):
             rows = self.levels[before], self.levels[before + 1]
-            target = self.layout.pack(states[-1])
-            row = kernels.predecessor(*rows, self.layout.words, target, *self._moves(), self._log)
-            states.append(self.state(int(row)))
-        states.reverse()
-        for depth, (before_it, after) in enumerate(itertools.pairwise(states), 1):
-            step = next(t.step for t in self.system.transitions(before_it) if t.state == after)
-            self.found.parents[after] = (before_it, step, depth)
+            row = kernels.predecessor(*rows, words, *order, targets[-1], *moves, self._log)
+            targets.append(self._log[row * words : (row + 1) * words].copy())
+        here = self.system.initial_transition().state
+        for depth, target in enumerate(reversed(targets[:-1]), 1):
+            taken = next(
+                each
+                for each in self.system.transitions(here)
+                if np.array_equal(self.layout.pack(each.state), target)
+            )
+            self.found.parents[taken.state] = (here, taken.step, depth)
+            here = taken.state
+        return here
 
 
 def _is_finite(automaton: Automaton) -> bool:

@@ -14,11 +14,15 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from syncproof.checkers.fast.arrays import Flags
-from syncproof.checkers.fast.layout import Layout, Place
+from syncproof.checkers.fast.layout import Layout
+from syncproof.checkers.fast.place import Content, Place
+from syncproof.checkers.fast.symmetry import Asymmetric, Orbit
+from syncproof.models.errors import UserError
 from syncproof.models.lowering import Action, ActionKind
+from syncproof.models.nodes import TooLong
 from syncproof.models.outbox import ADD, Write
 from syncproof.models.system import System
-from syncproof.models.transitions import Access, Failure, State, Transition
+from syncproof.models.transitions import Access, Failure, Overfull, State, Transition
 
 Event = tuple[tuple[Failure, ...], tuple[str, ...]]
 """What a step says: failures and places reached."""
@@ -50,6 +54,39 @@ class Leaf:
     is_process: bool
 
 
+@dataclass(frozen=True)
+class _Situation:
+    """What an agent does in a state; ``own`` is its place if it is a member of an orbit."""
+
+    agent: int
+    state: State
+    own: Place | None
+    tested: list[Place]
+    found: list[Transition]
+    changes: list[dict[Place, Content]]
+    accesses: tuple[tuple[int, Access], ...]
+
+    def seen(self) -> object:
+        """All that others can tell of it."""
+        return (
+            [None if place is self.own else place for place in self.tested],
+            [
+                {place: content for place, content in changes.items() if place is not self.own}
+                for changes in self.changes
+            ],
+            [
+                ([(f.property, f.expected) for f in each.failures], each.reached)
+                for each in self.found
+            ],
+            self.accesses,
+        )
+
+    def held(self, move: int) -> Content:
+        """What the member holds behind a move."""
+        assert self.own is not None
+        return self.changes[move].get(self.own, self.own.of(self.state))
+
+
 class Tabulation:
     """The decision trees of all agents, first the processes and then their outboxes."""
 
@@ -65,32 +102,79 @@ class Tabulation:
     # Filling
 
     def fill(self, agent: int, state: State) -> None:
-        """Add what an agent does in a state to its tree.
+        """Add what an agent does in a state to its tree; for a member of an orbit, to all of its.
 
-        Raises what `System.transitions` raises: the situation is one of a state that was reached.
+        Raises what `System.transitions` raises, as the situation is one of a state that was
+        reached, and `Asymmetric`.
         """
-        is_process = agent < self.system.processes
-        process = agent if is_process else agent - self.system.processes
-        if is_process:
+        process = agent % self.system.processes
+        if process not in self.layout.member_of:
+            self._add(self._situation(agent, state))
+            return
+        if self._is_known(agent, state):
+            return  # filled in when another member asked
+        orbit, index = self.layout.member_of[process]
+        found = [self._situation(agent, state)]
+        for other, its_process in enumerate(orbit.processes):
+            if other != index:
+                swapped = orbit.swapped(state, index, other)
+                try:
+                    found.append(self._situation(agent - process + its_process, swapped))
+                except (Overfull, TooLong, UserError):
+                    raise Asymmetric("one member goes wrong where another does not") from None
+        found.sort(key=lambda each: each.agent)
+        self._number_in_lock_step(orbit, found)
+        for each in found:
+            self._add(each)
+
+    def _is_known(self, agent: int, state: State) -> bool:
+        here: Decision | int | None = self.roots[agent]
+        while isinstance(here, Decision):
+            code = here.place.known(here.place.of(state))
+            here = None if code is None else here.children.get(code)
+        return here is not None
+
+    def _situation(self, agent: int, state: State) -> _Situation:
+        process = agent % self.system.processes
+        if agent < self.system.processes:
             found = self.system.process_transitions(state, process)
             tested = list(dict.fromkeys(self._process_tests(state, process, found)))
         else:
             found = list(self.system.landings(state, process))
             tested = list(dict.fromkeys(self._landing_tests(state, process)))
-        moves = tuple(
-            Move(self._changes(state, each, tested, self._surely(state, each)), self._said(each))
-            for each in found
-        )
+        own = self.layout.nodes[process] if process in self.layout.member_of else None
+        if any(place in self.layout.members and place is not own for place in tested):
+            raise Asymmetric("a step looks at one member of an orbit")
         accesses = tuple(
             (number, access)
             for number, each in enumerate(found)
             for access in self.system.accesses(state, each)
         )
+        changes = [self._changes(state, t, tested, self._surely(state, t)) for t in found]
+        return _Situation(agent, state, own, tested, found, changes, accesses)
+
+    def _number_in_lock_step(self, orbit: Orbit, found: list[_Situation]) -> None:
+        """Give what the members go on to hold its number; they must do the same."""
+        if any(each.seen() != found[0].seen() for each in found):
+            raise Asymmetric("members do different things")
+        for move in range(len(found[0].found)):
+            orbit.number(self.system, [each.held(move) for each in found])
+
+    def _add(self, situation: _Situation) -> None:
+        moves = tuple(
+            Move(
+                tuple((place, place.code(content)) for place, content in changes.items()),
+                self._said(transition),
+            )
+            for transition, changes in zip(situation.found, situation.changes, strict=True)
+        )
+        agent = situation.agent
         self.most_moves[agent] = max(self.most_moves[agent], len(moves))
         leaf = len(self.leaves) if moves else 0
         if moves:
-            self.leaves.append(Leaf(moves, accesses, is_process))
-        self._insert(self.roots[agent], tested, state, leaf)
+            is_process = agent < self.system.processes
+            self.leaves.append(Leaf(moves, situation.accesses, is_process))
+        self._insert(self.roots[agent], situation.tested, situation.state, leaf)
 
     def _insert(self, root: Decision, tested: list[Place], state: State, leaf: int) -> None:
         here = root
@@ -203,16 +287,16 @@ class Tabulation:
 
     def _changes(
         self, state: State, transition: Transition, tested: list[Place], surely: list[Place]
-    ) -> tuple[tuple[Place, int], ...]:
+    ) -> dict[Place, Content]:
         after = transition.state
         changed = {i for i, (old, new) in enumerate(zip(state, after, strict=True)) if old != new}
-        found = []
+        found: dict[Place, Content] = {}
         for place in dict.fromkeys((*tested, *surely)):
             if place in surely or not changed.isdisjoint(place.positions):
-                found.append((place, place.code(place.of(after))))
+                found[place] = place.of(after)
             changed.difference_update(place.positions)
         assert not changed, "a step changes only what it depends on, or what it surely writes"
-        return tuple(found)
+        return found
 
 
 def _is_at(system: System, state: State, process: int, group: str) -> bool:

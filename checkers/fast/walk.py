@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable
 
 from syncproof.models.errors import UserError
 from syncproof.models.nodes import TooLong
@@ -12,20 +12,24 @@ from syncproof.models.transitions import Overfull, State
 
 RUNS = 4
 LONGEST = 2_000
+LONGEST_WITHOUT_NEWS = 64
 
 
-def some_states(system: System) -> Iterator[State]:
-    """The states of a few runs: in some the fabric is slow, in some it is fast.
+def walk(system: System, meet: Callable[[State], bool]) -> None:
+    """Let ``meet`` see the states of a few runs; it says whether it learned anything.
 
-    Which they are matters to nothing but speed. A run that goes wrong ends: the search will meet
-    that too, if it does not end before.
+    In some runs the fabric is slow, in some it is fast: which they are matters to nothing but
+    speed. A run that goes wrong ends: the search will meet that too, if it does not end before.
     """
     draw = random.Random(0)
     for run in range(RUNS):
         haste = (0.0, 1.0, 0.1, 0.9)[run % 4]
-        state = system.initial()
+        state = system.initial_transition().state
+        idle = 0
         for _ in range(LONGEST):
-            yield state
+            idle = 0 if meet(state) else idle + 1
+            if idle > LONGEST_WITHOUT_NEWS:
+                break
             try:
                 enabled = system.transitions(state)
             except (Overfull, TooLong, UserError):

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import z3
 
 from syncproof.checkers.explicit.check import Interrupted, assignments
 from syncproof.checkers.explicit.counterexample import build_trace
 from syncproof.checkers.explicit.search import Budget, Exploration, Finding
-from syncproof.checkers.smt.encoding import Encoding, any_of
+from syncproof.checkers.smt.encoding import Encoding
 from syncproof.checkers.smt.events import Term
 from syncproof.checkers.smt.queries import Queries
-from syncproof.checkers.smt.races import Pair, Races
+from syncproof.checkers.smt.races import Races
 from syncproof.checkers.smt.runs import (
     BeyondBound,
     Disagreement,
@@ -38,10 +38,14 @@ from syncproof.models.instance import Choices, Instance
 from syncproof.models.nodes import TooLong
 from syncproof.models.reaches import declared_reaches
 from syncproof.models.system import System
-from syncproof.models.transitions import State, Step, Transition
+from syncproof.models.transitions import Overfull, State, Step, Transition
 from syncproof.models.verdict import Answer, PropertyVerdict, Question, Trace, Verdict
 
+A_MINUTE = 60.0
 IN_FLIGHT = "a put met the in-flight bound: raise it with --fabric NAME,in_flight=N"
+DIFFERENCE_LOGIC = 1
+"""z3's solver for constraints that only compare two clocks, which are all that we have."""
+
 STOPPED = "the search stopped at the first failure"
 
 
@@ -88,8 +92,10 @@ class Formula:
         self._deadline, self._tally = deadline, tally
         self.encoding = Encoding(Unrolling(system, asked, deadline.milliseconds))
         self.queries = Queries(self.encoding, asked)
-        self._solver = z3.Solver()
+        self._solver = z3.SimpleSolver()
+        self._solver.set("arith.solver", DIFFERENCE_LOGIC)
         self._solver.add(*self.encoding.constraints)
+        self._assumed: dict[int, tuple[Term, Term]] = {}
         tally.formulas += 1
         tally.constraints += len(self.encoding.constraints)
         tally.events += len(self.encoding.step) + len(self.encoding.landings)
@@ -100,19 +106,20 @@ class Formula:
             return None
         self._tally.queries += 1
         self._solver.set("timeout", self._deadline.milliseconds() or 2**32 - 1)
-        self._solver.push()
-        try:
-            self._solver.add(*conditions)
-            answer = self._solver.check()
-            if answer == z3.unknown:
-                self._deadline.milliseconds()
-                reason = self._solver.reason_unknown()
-                if "interrupt" in reason or "ctrl-c" in reason:
-                    raise KeyboardInterrupt
-                raise Undecided(f"z3 says unknown: {reason}")
-            return self._solver.model() if answer == z3.sat else None
-        finally:
-            self._solver.pop()
+        answer = self._solver.check(*map(self._assumption, conditions))
+        if answer == z3.unknown:
+            self._deadline.milliseconds()
+            raise Undecided(f"z3 says unknown: {self._solver.reason_unknown()}")
+        return self._solver.model() if answer == z3.sat else None
+
+    def _assumption(self, condition: Term) -> Term:
+        """A name for a condition: what was learned from one query then serves the next."""
+        key = condition.get_id()
+        if key not in self._assumed:
+            name = self.encoding.proposition("asked")
+            self._solver.add(z3.Implies(name, condition))
+            self._assumed[key] = (name, condition)
+        return self._assumed[key][0]
 
     def run(self, *conditions: Term) -> Taken | None:
         """A run that meets the conditions, walked by the interpreter up to its first failure."""
@@ -154,23 +161,38 @@ def check(
             choices = pending.pop(0)
             try:
                 decided = _decide(instance.system(choices), asked, deadline, tally)
+                if decided is not None:
+                    trace = _trace(question, *decided, choices)
+                    found = decided[0]
             except Unresolved as choice:
                 pending[:0] = [{**choices, choice.name: value} for value in choice.values]
                 continue
             except (Undecided, Uncovered, TooLong) as why:
                 reason = str(why)
                 continue
+            except Overfull:
+                reason = IN_FLIGHT
+                continue
             except Disagreement as error:
                 return _broken(instance, question, engine, str(error))
-            if decided is not None:
-                found, system, taken = decided
-                trace = _trace(question, found, system, taken, choices)
             if report is not None:
                 report(tally.formulas, len(pending), 0)
     except KeyboardInterrupt:
         verdict = _verdict(instance, question, engine, tally, None, "interrupted", None)
         raise Interrupted(verdict) from None
     return _verdict(instance, question, engine, tally, found, reason, trace)
+
+
+def check_for_a_minute(
+    instance: Instance,
+    question: Question,
+    engine: str,
+    budget: Budget,
+    report: Callable[[int, int, int], None] | None = None,
+) -> Verdict:
+    """The same, but without a budget of the user's for no longer than a minute."""
+    limited = budget if budget.seconds else replace(budget, seconds=A_MINUTE)
+    return check(instance, question, engine, limited, report)
 
 
 Decided = tuple[Finding, System, Taken]
@@ -187,7 +209,7 @@ def _decide(
     formula = Formula(system, asked, deadline, tally)
     complete = _complete_run(formula, tally)
     for point, term in formula.queries.errors().items():
-        if formula.run(term, formula.queries.goes_on()) is not None:
+        if formula.run(term, formula.queries.goes_on) is not None:
             assert point.node.error is not None
             raise point.node.error
     for find in (_wrong_step, _hang, _wrong_end, _early_return, _race):
@@ -198,7 +220,7 @@ def _decide(
     if not complete and ("deadlock-free" in asked or not _hang(formula, asked_for=False)):
         raise Disagreement("the constraints have no complete run, and no run is wrong either")
     _note_reached(formula, tally)
-    if formula.model(formula.queries.meets_bound(), formula.queries.goes_on()) is not None:
+    if formula.model(formula.queries.meets_bound(), formula.queries.goes_on) is not None:
         raise Undecided(IN_FLIGHT)
     return None
 
@@ -209,7 +231,7 @@ Found = tuple[Finding, Taken] | None
 def _complete_run(formula: Formula, tally: Tally) -> bool:
     """Whether some run ends well as far as waits go; without one a proof would be empty (C14)."""
     queries = formula.queries
-    conditions = (queries.maximal(), queries.goes_on(), queries.all_done())
+    conditions = (queries.maximal, queries.goes_on, queries.all_done)
     try:
         taken = formula.run(*conditions)
     except Undecided as why:
@@ -232,9 +254,10 @@ def _complete_run(formula: Formula, tally: Tally) -> bool:
 def _wrong_step(formula: Formula) -> Found:
     for name in ("happens-before", "checks"):
         if name in formula.asked:
-            taken = formula.run(formula.queries.says_wrong(name))
-            if taken is not None:
-                return _failed(formula, taken, name)
+            for term in formula.queries.each_wrong(name):
+                taken = formula.run(term)
+                if taken is not None:
+                    return _failed(formula, taken, name)
     return None
 
 
@@ -248,7 +271,7 @@ def _failed(formula: Formula, taken: Taken, name: str) -> Found:
 def _early_return(formula: Formula) -> Found:
     if "quiescent" not in formula.asked:
         return None
-    taken = formula.run(formula.queries.goes_on(), formula.queries.returns_early())
+    taken = formula.run(formula.queries.goes_on, formula.queries.returns_early())
     return None if taken is None else _failed(formula, taken, "quiescent")
 
 
@@ -256,7 +279,7 @@ def _hang(formula: Formula, *, asked_for: bool = True) -> Found:
     if asked_for and "deadlock-free" not in formula.asked:
         return None
     queries = formula.queries
-    taken = formula.run(queries.maximal(), queries.goes_on(), z3.Not(queries.all_done()))
+    taken = formula.run(queries.maximal, queries.goes_on, queries.not_all_done)
     if taken is None:
         return None
     early = failure_of(taken, formula.asked)
@@ -274,7 +297,7 @@ def _wrong_end(formula: Formula) -> Found:
     for name, condition in wrong.items():
         if name not in formula.asked:
             continue
-        taken = formula.run(queries.maximal(), queries.goes_on(), queries.all_done(), condition())
+        taken = formula.run(queries.maximal, queries.goes_on, queries.all_done, condition())
         if taken is None:
             continue
         finding = failure_of(taken, formula.asked) or finding_at_end(
@@ -290,12 +313,12 @@ def _race(formula: Formula) -> Found:
     if "race-free" not in formula.asked:
         return None
     races = Races(formula.queries)
-    goes_on = formula.queries.goes_on()
-    for cell, term, message in _some(formula, list(races.certain())):
+    goes_on = formula.queries.goes_on
+    for cell, term, message in races.certain():
         taken = formula.run(goes_on, term)
         if taken is not None:
             return _raced(formula, taken, cell, message)
-    for cell, term, message in _some(formula, list(races.between_puts())):
+    for cell, term, message in races.between_puts():
         if formula.model(goes_on, term) is None:
             continue
         if all(formula.model(goes_on, here) is None for here in races.polls(cell)):
@@ -303,12 +326,6 @@ def _race(formula: Formula) -> Found:
             assert taken is not None
             return _raced(formula, taken, cell, message)
     return None
-
-
-def _some(formula: Formula, pairs: list[Pair]) -> list[Pair]:
-    """The pairs, if any of them races at all: one query for the usual case that none does."""
-    together = any_of(term for _, term, _ in pairs)
-    return pairs if formula.model(formula.queries.goes_on(), together) is not None else []
 
 
 def _raced(formula: Formula, taken: Taken, cell: int, message: str) -> Found:
@@ -374,7 +391,7 @@ def _verdict(
     routing = instance.bounds.routing
     notes = (
         f"z3: {tally.formulas} formulas, {tally.events} events, {tally.constraints} constraints, "
-        f"{tally.queries} queries; every satisfying run was walked by the interpreter",
+        f"{tally.queries} queries",
     )
     return Verdict(
         question,

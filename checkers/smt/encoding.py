@@ -6,50 +6,24 @@ order what happens; two writes of a cell never have one clock, nor a read and a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import z3
 
 from syncproof.checkers.smt.contents import Cells, Contents, Numbers
-from syncproof.checkers.smt.events import Landing, Location, Mark, Options, Reading, Term, Write
+from syncproof.checkers.smt.control import TRUE, Control, all_of, any_of
+from syncproof.checkers.smt.events import Landing, Location, Options, Reading, Term, Write
 from syncproof.checkers.smt.ordering import add_fabric_order
-from syncproof.checkers.smt.unrolling import Arc, Point, Unrolling
+from syncproof.checkers.smt.unrolling import Point, Unrolling
 from syncproof.models.lowering import Action, ActionKind
 from syncproof.models.outbox import ADD
 
-TRUE, FALSE = z3.BoolVal(True), z3.BoolVal(False)
 
-
-def any_of(terms: Iterable[Term]) -> Term:
-    """A disjunction, as short as it can be written."""
-    found = [term for term in terms if not z3.is_false(term)]
-    if any(z3.is_true(term) for term in found):
-        return TRUE
-    return z3.Or(found) if len(found) > 1 else found[0] if found else FALSE
-
-
-def all_of(terms: Iterable[Term]) -> Term:
-    """A conjunction, as short as it can be written."""
-    found = [term for term in terms if not z3.is_true(term)]
-    if any(z3.is_false(term) for term in found):
-        return FALSE
-    return z3.And(found) if len(found) > 1 else found[0] if found else TRUE
-
-
-class Encoding:
+class Encoding(Control):
     """The formula of one unrolling, in ``constraints``; names of its parts are its attributes."""
 
     def __init__(self, unrolling: Unrolling) -> None:
-        self.unrolling, self.system = unrolling, unrolling.system
-        self.constraints: list[Term] = []
-        self.labels: list[object] = []
-        self.at: dict[Point, Term] = {}
-        self.step: dict[tuple[Point, int], Term] = {}
-        self.taken: dict[Arc, Term] = {}
-        self.clock: dict[Point, Term] = {}
-        self.meetings: dict[tuple[str, int], tuple[Term, Term, Term]] = {}
-        self.landings: list[Landing] = []
-        self.marks: list[Mark] = []
+        super().__init__(unrolling)
         self.writes: list[Write] = []
         self.readings: dict[object, Reading] = {}
         self.location: dict[int, Location] = {}
@@ -58,144 +32,11 @@ class Encoding:
         self._said: dict[tuple[str, int], list[tuple[Term, Term, int]]] = {}
         self._options: dict[tuple[Write, Location], Options] = {}
         self._undefined: list[tuple[Write, Location]] = []
-        self._names = 0
-        self._control_flow()
-        self._packets()
         add_fabric_order(self)
         self._collect_writes()
         self._locate()
         self._read_all()
         self._define_options()
-
-    # Names and constraints
-
-    def add(self, constraint: Term, label: object = None) -> None:
-        """Require something; a label makes it a candidate for an explanation."""
-        if not z3.is_true(constraint):
-            self.constraints.append(constraint)
-            self.labels.append(label)
-
-    def bool(self, name: str) -> Term:
-        """A new proposition."""
-        self._names += 1
-        return z3.Bool(f"{name}!{self._names}")
-
-    def time(self, name: str) -> Term:
-        """A new clock."""
-        self._names += 1
-        return z3.Int(f"{name}!{self._names}")
-
-    # Control flow
-
-    def _control_flow(self) -> None:
-        for point in self.unrolling.all_points():
-            self._enter(point)
-            self.clock[point] = self._clock_of(point)
-            steps = []
-            for number, action in enumerate(point.node.actions):
-                arcs = [arc for arc in point.arcs if arc.action == number]
-                step = self.bool("step") if arcs else FALSE
-                self.step[point, number] = step
-                steps.append(step)
-                self.add(z3.Implies(step, self.at[point]))
-                for arc in arcs:
-                    free = len(arcs) == 1 and not action.cells
-                    self.taken[arc] = step if free else self.bool("taken")
-                    self.add(z3.Implies(self.taken[arc], step))
-                self.add(z3.Implies(step, any_of(self.taken[arc] for arc in arcs)))
-                if len(arcs) > 1:
-                    self.add(z3.AtMost(*[self.taken[arc] for arc in arcs], 1))
-                if action.kind is ActionKind.SYNC:
-                    self.add(z3.Implies(step, self.meeting(point, action)[0]))
-            if len(steps) > 1:
-                self.add(z3.AtMost(*steps, 1))
-        for point in self.unrolling.all_points():
-            for arc in point.arcs:
-                if arc.target is not None:
-                    before, after = self.end_clock(arc), self.clock[arc.target]
-                    self.add(z3.Implies(self.taken[arc], before < after), ("program", arc))
-        self._meet()
-
-    def _enter(self, point: Point) -> None:
-        if point.number == 0:
-            self.at[point] = TRUE
-        else:
-            self.at[point] = any_of(self.taken[arc] for arc in point.incoming)
-
-    def _clock_of(self, point: Point) -> Term:
-        for action in point.node.actions:
-            if action.kind is ActionKind.SYNC:
-                return self.meeting(point, action)[1]
-        return self.time("clock")
-
-    def end_clock(self, arc: Arc) -> Term:
-        """When a step is over: a sync when its last member is heard."""
-        action = arc.source.node.actions[arc.action]
-        if action.kind is ActionKind.SYNC:
-            return self.meeting(arc.source, action)[2]
-        return self.clock[arc.source]
-
-    def meeting(self, point: Point, action: Action) -> tuple[Term, Term, Term]:
-        """Of a sync: whether it happens, its clock, and when what its members say is said."""
-        key = (action.group, point.meeting(action.group))
-        if key not in self.meetings:
-            clock = self.time("meeting")
-            said = clock if not self.system.features.ghosts else self.time("said")
-            self.meetings[key] = (self.bool("meets"), clock, said)
-        return self.meetings[key]
-
-    def members_at(self, group: str, turn: int) -> dict[int, list[tuple[Point, int]]]:
-        """For each member of a group, its points at the sync number ``turn`` of it."""
-        found: dict[int, list[tuple[Point, int]]] = {}
-        for point in self.unrolling.all_points():
-            for number, action in enumerate(point.node.actions):
-                if action.kind is ActionKind.SYNC and action.group == group:
-                    for member in action.members:
-                        found.setdefault(member, [])
-                    if point.meeting(group) == turn:
-                        found[point.process].append((point, number))
-        return found
-
-    def _meet(self) -> None:
-        """A sync is one step of all members."""
-        for (group, turn), (happens, clock, said) in self.meetings.items():
-            for points in self.members_at(group, turn).values():
-                here = any_of(self.step[each] for each in points)
-                self.add(z3.Implies(happens, here), ("sync", group, turn))
-            if said is not clock:
-                self.add(clock < said)
-
-    # Puts
-
-    def _packets(self) -> None:
-        for point in self.unrolling.all_points():
-            for number, action in enumerate(point.node.actions):
-                step = self.step[point, number]
-                for packet, profile in zip(action.packets, action.profiles, strict=True):
-                    if packet.is_fence:
-                        mark = Mark(
-                            point, packet, profile, step, self.bool("free"), self.time("free")
-                        )
-                        self.marks.append(mark)
-                        self.add(z3.Implies(mark.released, step))
-                        continue
-                    self._landing(Landing(
-                        point, number, packet, profile, step,
-                        self.bool("landed"), self.time("lands"),
-                        self.bool("fetched") if packet.reads else TRUE,
-                        self.time("fetches") if packet.reads else self.clock[point],
-                    ))  # fmt: skip
-
-    def _landing(self, landing: Landing) -> None:
-        self.landings.append(landing)
-        issue = self.clock[landing.point]
-        self.add(z3.Implies(landing.landed, landing.issued))
-        self.add(z3.Implies(landing.landed, issue < landing.clock), ("landing", landing))
-        if landing.packet.reads:
-            self.add(z3.Implies(landing.fetched, landing.issued))
-            self.add(z3.Implies(landing.fetched, issue < landing.fetch_clock))
-            self.add(z3.Implies(landing.landed, landing.fetched))
-            self.add(z3.Implies(landing.landed, landing.fetch_clock < landing.clock))
 
     # Writes and locations
 
@@ -284,8 +125,11 @@ class Encoding:
     def _ordered(one: Write, other: Write) -> bool:
         """Whether two steps of one process are sure not to be at one moment, or not in one run."""
         steps = "landing" not in (one.kind, other.kind)
-        return steps and one.origin is not None and other.origin is not None and (
-            one.origin.process == other.origin.process
+        return (
+            steps
+            and one.origin is not None
+            and other.origin is not None
+            and (one.origin.process == other.origin.process)
         )
 
     # Reads
@@ -345,7 +189,7 @@ class Encoding:
         self.readings[name] = reading
         for location in dict.fromkeys(self.location[cell] for cell in cells):
             near = [w for w in location.writes if w is not itself and not _apart(w, reading)]
-            sources = [(write, self.bool("from")) for write in near]
+            sources = [(write, self.proposition("from")) for write in near]
             reading.sources[location] = sources
             self.add(z3.Implies(active, any_of(term for _, term in sources)))
             for write, term in sources:
@@ -367,7 +211,7 @@ class Encoding:
             return
         reading = Reading(None, TRUE, None, None, {})
         self.readings["end", location] = reading
-        sources = [(write, self.bool("last")) for write in location.writes]
+        sources = [(write, self.proposition("last")) for write in location.writes]
         reading.sources[location] = sources
         self.add(any_of(term for _, term in sources))
         for write, term in sources:
@@ -389,7 +233,9 @@ class Encoding:
             matches = []
             for write, term in reading.sources[location]:
                 for option, condition in self.options(write, location).items():
-                    if all(wanted.get(c, v) == v for c, v in zip(location.cells, option, strict=True)):
+                    if all(
+                        wanted.get(c, v) == v for c, v in zip(location.cells, option, strict=True)
+                    ):
                         matches.append(all_of((term, condition)))
             parts.append(any_of(matches))
         return all_of(parts)
@@ -412,12 +258,12 @@ class Encoding:
     def _new_options(self, write: Write, location: Location) -> Options:
         if write.kind == "first":
             return {self.contents_of(location)[1]: TRUE}
-        plain = self._plain_writes(write)
+        plain = self._plain_writes(write, location)
         if plain is not None:
             return {tuple(plain[cell] for cell in location.cells): TRUE}
         self._undefined.append((write, location))
         possible = self.contents_of(location)[0].possible(location.cells)
-        return {values: self.bool("gives") for values in possible}
+        return {values: self.proposition("gives") for values in possible}
 
     def contents_of(self, location: Location) -> tuple[Contents, Numbers]:
         """What a location may hold, and what it holds at first; one of memory or of ghosts."""
@@ -427,7 +273,7 @@ class Encoding:
         initial = tuple(self.unrolling.initial_value(cell) for cell in location.cells)
         return self.unrolling.contents, initial
 
-    def _plain_writes(self, write: Write) -> dict[int, int] | None:
+    def _plain_writes(self, write: Write, location: Location) -> dict[int, int] | None:
         """What is written whatever was there before; None if that depends on it."""
         if write.kind == "landing":
             assert write.landing is not None
@@ -438,7 +284,7 @@ class Encoding:
             given = write.origin.node.actions[write.action].writes
         else:
             return None
-        if not given or any(mode == ADD for _, _, mode in given):
+        if not given or any(m == ADD for c, _, m in given if c in location.cells):
             return None
         return {cell: value for cell, value, _ in given}
 
@@ -503,17 +349,20 @@ class Encoding:
             if write.landing is not None
             else write.origin.node.actions[write.action].writes
         )
-        how = {cell: (value, mode) for cell, value, mode in given}
         reading = self.readings["add", write]
         for values in self.unrolling.contents.possible(location.cells):
-            new = []
-            for cell, old in zip(location.cells, values, strict=True):
-                value, mode = how[cell]
-                after = self.unrolling.added((old,), value) if mode == ADD else (value,)
-                new.append(None if after is None else after[0])
-            if None not in new:
+            new: dict[int, int | None] = dict(zip(location.cells, values, strict=True))
+            for cell, value, mode in given:
+                held = new.get(cell)
+                if cell in new and mode != ADD:
+                    new[cell] = value
+                elif held is not None:
+                    after = self.unrolling.added((held,), value)
+                    new[cell] = None if after is None else after[0]
+            if None not in new.values():
                 met = self.holds(reading, location.cells, values)
-                found.setdefault(tuple(v for v in new if v is not None), []).append(met)
+                made = tuple(value for value in new.values() if value is not None)
+                found.setdefault(made, []).append(met)
 
 
 def _apart(write: Write, reading: Reading) -> bool:

@@ -1,4 +1,4 @@
-"""The fabric's order: which landings wait for which, and what a quiet, a get or an atomic waits for.
+"""The fabric's order: what a landing, a quiet, a get and an atomic wait for.
 
 The pairs are those of `must_precede`; fences stand between as marks that are released when all that
 they cover has landed.
@@ -7,20 +7,17 @@ they cover has landed.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import z3
 
+from syncproof.checkers.smt.control import Control
 from syncproof.checkers.smt.events import Landing, Mark, Term
 from syncproof.checkers.smt.unrolling import Point
 from syncproof.models.lowering import Action, ActionKind
 from syncproof.models.outbox import SET, Packet, must_precede, reads_first
 
-if TYPE_CHECKING:
-    from syncproof.checkers.smt.encoding import Encoding
 
-
-def add_fabric_order(encoding: Encoding) -> None:
+def add_fabric_order(encoding: Control) -> None:
     """Require all of it."""
     by_process: dict[int, list[Landing]] = {}
     for landing in encoding.landings:
@@ -43,9 +40,7 @@ def add_fabric_order(encoding: Encoding) -> None:
                 _hold_back(encoding, point, number, landings, own)
 
 
-def _hold_mark(
-    encoding: Encoding, mark: Mark, landings: list[Landing], marks: list[Mark]
-) -> None:
+def _hold_mark(encoding: Control, mark: Mark, landings: list[Landing], marks: list[Mark]) -> None:
     for early in landings:
         if mark.point.follows(early.point) and must_precede(
             early.settled, mark.packet, mark.profile
@@ -64,7 +59,7 @@ def _hold_mark(
 
 
 def _hold_landing(
-    encoding: Encoding, late: Landing, landings: list[Landing], marks: list[Mark]
+    encoding: Control, late: Landing, landings: list[Landing], marks: list[Mark]
 ) -> None:
     """What must land before ``late`` does; before a get reads its source."""
     happens, clock = late.landed, late.clock
@@ -85,7 +80,7 @@ def _hold_landing(
 
 
 def must_wait_for(
-    encoding: Encoding, late: Landing, *, to_fetch: bool = False
+    encoding: Control, late: Landing, *, to_fetch: bool = False
 ) -> Iterator[tuple[Term, Term]]:
     """What holds a landing back, or a copy's source: that it is issued, and that it is over."""
     for early in encoding.landings:
@@ -130,7 +125,7 @@ def _as_seen(early: Landing, late: Landing) -> Packet | None:
 
 
 def _quiet(
-    encoding: Encoding, point: Point, number: int, landings: list[Landing], marks: list[Mark]
+    encoding: Control, point: Point, number: int, landings: list[Landing], marks: list[Mark]
 ) -> None:
     target = point.node.actions[number].target
     is_local = encoding.system.automata[point.process].quiet_is_local
@@ -154,7 +149,7 @@ def _quiet(
 
 
 def _hold_back(
-    encoding: Encoding, point: Point, number: int, landings: list[Landing], marks: list[Mark]
+    encoding: Control, point: Point, number: int, landings: list[Landing], marks: list[Mark]
 ) -> None:
     """A get or an atomic comes behind the earlier puts that must not be overtaken."""
     action = point.node.actions[number]

@@ -6,15 +6,17 @@ has returned or is at a wait that fails on what memory holds in the end.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
+from functools import cached_property
 
 import z3
 
-from syncproof.checkers.smt.encoding import FALSE, TRUE, Encoding, all_of, any_of
+from syncproof.checkers.smt.control import FALSE, TRUE, all_of, any_of
+from syncproof.checkers.smt.encoding import Encoding
 from syncproof.checkers.smt.events import Landing, Term
 from syncproof.checkers.smt.unrolling import Arc, Point
 from syncproof.models.lowering import ActionKind
-from syncproof.models.nodes import Node
+from syncproof.models.nodes import Node, TokenKey
 from syncproof.models.operations import GhostCheck, Reached
 
 
@@ -30,6 +32,13 @@ class Queries:
     def says_wrong(self, name: str) -> Term:
         """Some step breaks ``name`` by what it says."""
         return any_of(term for _, term in self.failing_arcs(name))
+
+    def each_wrong(self, name: str) -> list[Term]:
+        """The same, one condition for each place at which something may be said."""
+        places: dict[tuple[Point, int], list[Term]] = {}
+        for arc, term in self.failing_arcs(name):
+            places.setdefault((arc.source, arc.action), []).append(term)
+        return [any_of(terms) for terms in places.values()]
 
     def failing_arcs(self, name: str) -> Iterator[tuple[Arc, Term]]:
         """The steps that break ``name`` by what they say, each with its condition."""
@@ -55,6 +64,7 @@ class Queries:
                     found.append(all_of((self.encoding.taken[arc], met)))
         return any_of(found)
 
+    @cached_property
     def goes_on(self) -> Term:
         """No step breaks a property in question, so that the run is not over."""
         terms = [self.says_wrong(name) for name in ("happens-before", "checks")]
@@ -89,6 +99,7 @@ class Queries:
 
     # Runs that are complete
 
+    @cached_property
     def maximal(self) -> Term:
         """Nothing happens any more."""
         terms = [z3.Implies(each.issued, each.landed) for each in self.encoding.landings]
@@ -102,9 +113,15 @@ class Queries:
         numbers = range(len(point.node.actions))
         return [z3.Not(self.encoding.step[point, number]) for number in numbers]
 
+    @cached_property
     def all_done(self) -> Term:
         """Every process has returned."""
         return all_of(self.is_done(process) for process in range(self.system.processes))
+
+    @cached_property
+    def not_all_done(self) -> Term:
+        """Some process has not returned."""
+        return z3.Not(self.all_done)
 
     def is_done(self, process: int) -> Term:
         """A process has returned."""
@@ -186,8 +203,8 @@ class Queries:
 
     def miscounted(self) -> Term:
         """When all have returned some token was not consumed exactly once."""
-        sent: dict[Hashable, list[Term]] = {}
-        times: dict[Hashable, list[tuple[Term, int]]] = {}
+        sent: dict[TokenKey, list[Term]] = {}
+        times: dict[TokenKey, list[tuple[Term, int]]] = {}
         for point in self.unrolling.all_points():
             if point.node.state == "done":
                 here = self.encoding.at[point]

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import z3
 
-from syncproof.checkers.smt.encoding import all_of, any_of
+from syncproof.checkers.smt.control import all_of, any_of
 from syncproof.checkers.smt.events import Landing, Term
 from syncproof.checkers.smt.ordering import must_wait_for, probe_of
 from syncproof.checkers.smt.queries import Queries
 from syncproof.checkers.smt.unrolling import Point
-from syncproof.models.lowering import ActionKind
 from syncproof.models.looks import accesses_of
+from syncproof.models.lowering import ActionKind
 from syncproof.models.outbox import ADD, must_precede
 from syncproof.models.transitions import Access
 
@@ -60,9 +60,7 @@ class Races:
         """That some process comes to where it polls the cell."""
         return self._polls.get(cell, [])
 
-    def _on(
-        self, cell: int, accesses: list[Enabled], *, plain: bool
-    ) -> Iterator[Pair]:
+    def _on(self, cell: int, accesses: list[Enabled], *, plain: bool) -> Iterator[Pair]:
         found = []
         for i, one in enumerate(accesses):
             for other in accesses[:i]:
@@ -88,7 +86,9 @@ class Races:
         ):
             return
         accesses = accesses_of(point.node, number)
-        if action.kind is ActionKind.UPDATE or any(a.synchronizing for a in accesses if not a.writes):
+        if action.kind is ActionKind.UPDATE or any(
+            a.synchronizing for a in accesses if not a.writes
+        ):
             for cell in action.cells:
                 self._polls.setdefault(cell, []).append(self.encoding.at[point])
         if not accesses:

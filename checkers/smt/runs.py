@@ -47,7 +47,7 @@ def events_of(encoding: Encoding, model: z3.ModelRef) -> list[Event]:
     met: set[tuple[str, int]] = set()
 
     def holds(term: object) -> bool:
-        return z3.is_true(model.eval(term, model_completion=True))
+        return bool(z3.is_true(model.eval(term, model_completion=True)))
 
     def at(clock: object) -> int:
         return int(model.eval(clock, model_completion=True).as_long())
@@ -87,9 +87,7 @@ def _target(
     return None
 
 
-def follow(
-    system: System, events: Sequence[Event], stop: Callable[[Transition], bool]
-) -> Taken:
+def follow(system: System, events: Sequence[Event], stop: Callable[[Transition], bool]) -> Taken:
     """Step the interpreter through the run, up to the first step at which ``stop`` holds.
 
     Raises `Disagreement` where it will not go along, `BeyondBound` at the in-flight bound.
@@ -137,12 +135,9 @@ def _landing(system: System, state: State, step: Step, landing: Landing) -> Tran
 def _same_packet(found: Packet, wanted: Packet) -> bool:
     """Whether a packet under way is the one that was issued; a copy has got its values since."""
     values = not wanted.reads
-    return (
-        [(cell, mode, value if values else 0) for cell, value, mode in found.writes]
-        == [(cell, mode, value if values else 0) for cell, value, mode in wanted.writes]
-        and (found.target, found.queue, found.is_get)
-        == (wanted.target, wanted.queue, wanted.is_get)
-    )
+    return [(cell, mode, value if values else 0) for cell, value, mode in found.writes] == [
+        (cell, mode, value if values else 0) for cell, value, mode in wanted.writes
+    ] and (found.target, found.queue, found.is_get) == (wanted.target, wanted.queue, wanted.is_get)
 
 
 def end_of(system: System, taken: Taken) -> State:
@@ -170,7 +165,7 @@ def finding_at_end(system: System, state: State, name: str) -> Finding | None:
 
 
 def hang_at_end(system: System, state: State, asked: frozenset[str]) -> Finding | None:
-    """A hang: nothing but sweeps that fail can happen any more, and some process has not returned."""
+    """A hang: some process has not returned, and nothing but sweeps that fail can happen."""
     seen, work = {state}, [state]
     while work:
         here = work.pop()

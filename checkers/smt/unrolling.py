@@ -179,8 +179,8 @@ class Unrolling:
             self.contents.write(stored, max(here, level))
 
     def _note_writes(self, writes: Sequence[tuple[int, int, int]], here: int) -> None:
-        stored = [(cell, value) for cell, value, mode in writes if mode != ADD]
-        self.contents.write(stored, here)
+        stored = {cell: value for cell, value, mode in writes if mode != ADD}
+        self.contents.write(list(stored.items()), here)
         for cell, delta, mode in writes:
             if mode == ADD:
                 self.contents.change(("add", cell, delta), (cell,), self._adding(delta), here)

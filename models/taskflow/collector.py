@@ -10,11 +10,17 @@ from contextlib import contextmanager
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """Within, no cycles are collected; afterwards it is as before."""
+    """Within, no cycles are collected; afterwards it is as before.
+
+    What was made is then old: it is not looked through at once, as all that is young would be.
+    """
     was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if was_enabled:
+            if not gc.get_freeze_count():
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()

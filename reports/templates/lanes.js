@@ -25,8 +25,8 @@ function layOut() {
   const gap = Math.max(15, Math.min(44, Math.floor(room / lanes.length)));
   const x = new Map(lanes.map((lane, place) => [lane, LEFT + place * gap + (lane === fabric ? tracks * TRACK : 0)]));
   const width = Math.max(...x.values(), LEFT) + 22;
-  const indent = lanesBox.clientWidth < 560 ? 38 : 54;
-  layout = { lanes, flights, x, width, indent, height: view.shown.length * ROW + END };
+  const [indent, words] = lanesBox.clientWidth < 560 ? [38, 170] : [54, 320];
+  layout = { lanes, flights, x, width, indent, words, height: view.shown.length * ROW + END };
 }
 
 // Each put from issue to landing, as places among the rows; those that never land go to the end.
@@ -56,7 +56,7 @@ function giveTracks(flights) {
 }
 
 function drawHeading() {
-  const { lanes, x, width, indent } = layout;
+  const { lanes, x, width, indent, words } = layout;
   const longest = Math.max(...lanes.map((lane) => run.lanes[lane].length));
   const height = Math.min(24 + longest * 4.6, 150);
   const names = lanes.map((lane) =>
@@ -65,6 +65,8 @@ function drawHeading() {
   const room = indent + width + longest * 6;
   const drawing = draw("svg", { width: room, height, viewBox: `${-indent} 0 ${room} ${height}` }, ...names);
   heading.replaceChildren(drawing);
+  space.style.height = `${layout.height}px`;
+  for (const box of [heading, space]) box.style.minWidth = `${indent + width + words}px`;
 }
 
 // Rows
@@ -78,7 +80,6 @@ function drawRows() {
   const rows = [];
   for (let place = first; place <= last; place += 1) rows.push(rowAt(place));
   if (view.position < first || view.position > last) rows.push(rowAt(view.position));
-  space.style.height = `${layout.height}px`;
   space.replaceChildren(...rows, drawingOf(first, last));
   lanesBox.setAttribute("aria-activedescendant", `row-${view.position}`);
 }
@@ -206,7 +207,6 @@ function showLanes(changed) {
   if (changed) {
     layOut();
     drawHeading();
-    space.style.height = `${layout.height}px`;
   }
   const top = view.position * ROW + heading.offsetHeight;
   const isLast = view.position >= view.shown.length - 1;

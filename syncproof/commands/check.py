@@ -14,9 +14,9 @@ from rich.text import Text
 
 from syncproof.budget import available_cores, default_memory, memory_ceiling, parse_size
 from syncproof.checkers.explicit.check import Interrupted
-from syncproof.checkers.explicit.search import Budget
+from syncproof.checkers.explicit.search import Budget, resident_bytes
 from syncproof.commands.drawings import Drawings
-from syncproof.engines import Engine, combined, engines_for, unfinished
+from syncproof.engines import Engine, combined, engines_for, unbounded_engines_for, unfinished
 from syncproof.models.errors import UserError
 from syncproof.models.verdict import EXIT_CODES, SCHEMA, Answer, Verdict, to_data
 from syncproof.registry import blaming, find
@@ -93,7 +93,7 @@ def run(request: Request, output: Output, also: Sequence[str] = ()) -> int:
     threads = request.threads or available_cores()
     budget = Budget(request.budget_states, request.budget_seconds, memory, threads)
     with redirect_stdout(sys.stderr):
-        asked = resolve(request, find(request.protocol, also))
+        asked = resolve(request, find(request.protocol, also), unbounded=True)
         answered = ask(asked, engines, budget, timings=output.timings)
     console = console_on(sys.stderr if output.to_standard_output else sys.stdout)
     report(console, answered, request, asked, output)
@@ -113,6 +113,10 @@ def run(request: Request, output: Output, also: Sequence[str] = ()) -> int:
 def _engines(request: Request) -> Sequence[Engine]:
     if request.cluster and not request.swarm:
         raise UserError("--cluster without --swarm", where="--cluster", expected="--swarm N")
+    if request.swarm and request.unbounded:
+        raise UserError("--swarm with --rounds unbounded", where="--swarm", expected="--rounds R")
+    if request.unbounded:
+        return unbounded_engines_for(request.engine)
     if not request.swarm:
         return engines_for(request.engine)
     from syncproof.swarm import swarm_of  # starts processes: seldom needed
@@ -145,7 +149,7 @@ def _ask_one(asked: Asked, engine: Engine, budget: Budget) -> Verdict:
     if budget.memory and least > budget.memory:
         reason = f"its memory alone takes {least / 2**30:.1f} GiB: raise --memory, or ask for less"
         return unfinished(asked.question, engine.name, (0, 0), reason)
-    with Progress(sys.stderr) as progress:
+    with Progress(sys.stderr, most_states=budget.states, memory=resident_bytes) as progress:
         try:
             with memory_ceiling(budget.memory), blaming(asked.subject, innermost=True):
                 return engine.check(asked.instance, asked.question, budget, progress.report)

@@ -47,9 +47,11 @@ PACKAGES = (
     Package("networkx", "graphs", True),
     Package("numpy", "tables of numbers", True),
     Package("rich", "this output", True),
+    Package("jinja2", "counterexample pages", True),
     Package("pyyaml", "fabric profiles and routing files", True),
     Package("numba", "compiled search loops"),
     Package("hypothesis", "random protocols in the tests"),
+    Package("playwright", "tests: steps through the pages in Chromium"),
 )
 PROGRAMS = (
     Program("SPIN", ("spin",), ("-V",), "tests: state counts of the same systems in Promela"),
@@ -60,7 +62,7 @@ PROGRAMS = (
         "Chromium",
         ("chromium", "chromium-browser", "google-chrome"),
         ("--version",),
-        "shows counterexample pages",
+        "tests: opens the pages; any browser shows them",
     ),
 )
 

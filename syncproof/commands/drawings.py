@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
 
 from syncproof.models.errors import UserError
 from syncproof.models.verdict import Trace, Verdict
+from syncproof.registry import is_file
 from syncproof.reports.files import STANDARD_OUTPUT, check_writable, write_text
 
 
@@ -19,11 +22,13 @@ class Drawings:
     text: str = ""
     perfetto: str = ""
     mermaid: str = ""
+    save_test: str = ""
 
     @property
     def files(self) -> list[tuple[str, str]]:
         """Option and file of each drawing that was asked for."""
-        named = [(f"--{each.name}", getattr(self, each.name)) for each in fields(self)]
+        names = [each.name for each in fields(self)]
+        named = [(f"--{name.replace('_', '-')}", getattr(self, name)) for name in names]
         return [(option, path) for option, path in named if path]
 
     @property
@@ -61,11 +66,25 @@ class Drawings:
             from syncproof.reports.perfetto import perfetto_of
 
             write_text(self.perfetto, perfetto_of(thing))
+        trace = thing if isinstance(thing, Trace) else thing.trace
+        if trace is None:
+            for path in filter(None, (self.mermaid, self.save_test)):
+                print(f"no run to draw in {path}: nothing is violated", file=sys.stderr)
+            return
         if self.mermaid:
             from syncproof.reports.mermaid import mermaid_of
 
-            trace = thing if isinstance(thing, Trace) else thing.trace
-            if trace is None:
-                print(f"no run to draw in {self.mermaid}: nothing is violated", file=sys.stderr)
-            else:
-                write_text(self.mermaid, mermaid_of(trace))
+            write_text(self.mermaid, mermaid_of(trace))
+        if self.save_test:
+            from syncproof.reports.saved_test import saved_test
+
+            write_text(self.save_test, saved_test(_beside(trace, Path(self.save_test))))
+
+
+def _beside(trace: Trace, file: Path) -> Trace:
+    """The trace for a file elsewhere: a protocol in a file is named from that file's folder."""
+    name = trace.question.protocol
+    if not is_file(name):
+        return trace
+    near = os.path.relpath(name, file.parent)
+    return replace(trace, question=replace(trace.question, protocol=near))

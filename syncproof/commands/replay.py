@@ -13,6 +13,7 @@ from rich.text import Text
 from syncproof.checkers.explicit.replay import replay
 from syncproof.commands.drawings import Drawings
 from syncproof.commands.show import read_trace
+from syncproof.models.errors import UserError
 from syncproof.models.instance import Instance
 from syncproof.models.verdict import Trace
 from syncproof.registry import blaming, find, is_file
@@ -42,8 +43,10 @@ def run(path: str, drawings: Drawings) -> int:
     return REPRODUCED if replayed.reproduced else NOT_REPRODUCED
 
 
-def run_emulated(path: str) -> int:
+def run_emulated(path: str, drawings: Drawings) -> int:
     """Force a trace on the emulator; 1 if it fails there as it did, 0 if it does not."""
+    for option, _ in drawings.files:
+        raise UserError("draws nothing", where="--emulate", expected=f"{option} without it")
     from syncproof.checkers.emulator.forced import force
     from syncproof.commands.run import print_waiting, print_wrong
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import resource
 import sys
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from typing import Any
 
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
+from syncproof.budget import default_memory
 from syncproof.checkers.emulator.content import Content
 from syncproof.checkers.emulator.events import Event
 from syncproof.checkers.emulator.logs import Names, choice_line, event_line, header
@@ -17,6 +20,8 @@ from syncproof.checkers.emulator.machine import Machine, RoleRaised, Wrong
 from syncproof.checkers.emulator.results import Blocked, Result, place_text
 from syncproof.checkers.emulator.run import Options
 from syncproof.checkers.emulator.run import run as run_once
+from syncproof.checkers.emulator.soak import EVERY_ADVERSARY, soak
+from syncproof.checkers.emulator.virtual import simulate
 from syncproof.models.errors import UserError
 from syncproof.registry import blaming, find
 from syncproof.reports.columns import print_columns
@@ -29,22 +34,24 @@ from syncproof.request import Asked, Request, resolve
 EXIT_CODES = {"complete": 0, "wrong": 1, "stuck": 1, "not finished": 3, "not conforming": 4}
 MOST_SHOWN = 16
 LONGEST = 160
-RANKS_OF_A_MACHINE = 256
 BYTES_OF_A_CELL = 600
 
 
 @dataclass(frozen=True)
 class Output:
-    """Where what is seen of a run goes."""
+    """Where what is seen of a run goes; ``runs`` is how many there are, 0 for as time allows."""
 
     log: str = ""
     quiet: bool = False
+    runs: int = 1
 
 
 def run(request: Request, options: Options, output: Output) -> int:
     """Run once; 0 complete, 1 wrong or stuck, 3 not finished, 4 not as the model has it."""
     if output.log:
         check_writable(output.log, "--log")
+    if output.runs != 1 or options.adversary == EVERY_ADVERSARY:
+        return run_series(request, options, output)
     with redirect_stdout(sys.stderr):
         asked = resolve(request, find(request.protocol))
         lines: list[str] = []
@@ -64,6 +71,77 @@ def run(request: Request, options: Options, output: Output) -> int:
     return EXIT_CODES[result.outcome]
 
 
+def run_series(request: Request, options: Options, output: Output) -> int:
+    """Run with one seed after the other, until a run does not complete."""
+    if output.log:
+        raise UserError("a log of several runs", where="--log", expected="one run")
+    if not output.runs and not options.seconds:
+        raise UserError("--runs 0 without an end", where="--runs", expected="--seconds S")
+    with redirect_stdout(sys.stderr):
+        asked = resolve(request, find(request.protocol))
+        _check_size(asked)
+        try:
+            with Progress(sys.stderr) as progress, blaming(asked.subject, innermost=True):
+                found = soak(
+                    asked.instance, options, output.runs, lambda machine: _show(progress, machine)
+                )
+        except RoleRaised as error:
+            raise UserError(str(error)) from error
+    console = console_on(sys.stdout)
+    report(console, request, found.options, found.last, quiet=output.quiet)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    rate = found.blocks / found.seconds if found.seconds else 0.0
+    console.print(
+        Text(
+            f"{many(found.runs, 'run')}, {many(found.steps, 'step')} ({found.walked:,} of them "
+            f"walked through the model), {many(found.blocks, 'block')}, {rate:,.0f} blocks/s, "
+            f"{found.seconds:.0f} s, at most {peak} MiB"
+        ),
+        soft_wrap=True,
+    )
+    return EXIT_CODES[found.last.outcome]
+
+
+def _show(progress: Progress, machine: Machine) -> None:
+    progress.report(machine.steps, len(machine.fabric.in_flight), machine.blocks)
+
+
+def run_in_virtual_time(request: Request, options: Options, cores: int) -> int:
+    """Run in virtual time and print where it goes, with every number that it rests on."""
+    with redirect_stdout(sys.stderr):
+        asked = resolve(request, find(request.protocol))
+        _check_size(asked)
+        try:
+            with blaming(asked.subject, innermost=True):
+                timed = simulate(asked.instance, lanes=cores, seed=options.seed)
+        except RoleRaised as error:
+            raise UserError(str(error)) from error
+    console = console_on(sys.stdout)
+    table = Table(box=None, pad_edge=False)
+    for title in ("role", "phase", "operation", "times", "mean ns", "longest ns"):
+        table.add_column(title, justify="right" if "ns" in title or title == "times" else "left")
+    for (role, function, operation), phase in sorted(timed.phases.items()):
+        mean = phase.total / phase.times
+        longest = f"{phase.longest:,.0f}"
+        table.add_row(role, function, operation, str(phase.times), f"{mean:,.0f}", longest)
+    console.print(table)
+    console.print()
+    print_columns(console, [(n, f"{value}  ({origin})") for n, value, origin in timed.parameters])
+    for text in timed.wrong:
+        console.print(Text(printable(text)), soft_wrap=True)
+    if timed.blocked:
+        print_waiting(console, "nobody can go on", timed.blocked, ())
+    console.print()
+    outcome = "wrong" if timed.wrong else "stuck" if timed.blocked else "complete"
+    line = (
+        f"{request.protocol}: {outcome} latency={timed.latency / 1000:.3f}us "
+        f"end={timed.end / 1000:.3f}us steps={timed.steps} blocks={timed.blocks} "
+        f"cores={timed.cores}"
+    )
+    console.print(Text(printable(line)), soft_wrap=True)
+    return EXIT_CODES[outcome]
+
+
 def _run(asked: Asked, options: Options, lines: list[str] | None) -> Result:
     _check_size(asked)
     seen: list[tuple[Names, Content]] = []
@@ -77,17 +155,13 @@ def _run(asked: Asked, options: Options, lines: list[str] | None) -> Result:
         lines.append(event_line(event, *seen[0]))
 
     with Progress(sys.stderr) as progress:
-
-        def report_progress(machine: Machine) -> None:
-            progress.report(machine.steps, len(machine.fabric.in_flight), machine.blocks)
-
         try:
             with blaming(asked.subject, innermost=True):
                 return run_once(
                     asked.instance,
                     options,
                     None if lines is None else tell,
-                    report_progress,
+                    lambda machine: _show(progress, machine),
                     None if lines is None else begun,
                 )
         except RoleRaised as error:
@@ -96,8 +170,6 @@ def _run(asked: Asked, options: Options, lines: list[str] | None) -> Result:
 
 def _check_size(asked: Asked) -> None:
     """Refuse what this machine cannot hold, and say what it would take."""
-    from syncproof.budget import default_memory
-
     regions = asked.instance.protocol().regions.values()
     atomicity = asked.instance.profile.finest_atomicity
     size = sum(

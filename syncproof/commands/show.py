@@ -108,7 +108,7 @@ def _show_verdict(console: Console, verdict: Verdict, verbose: bool) -> None:
 def show_protocol(console: Console, request: Request) -> None:
     """Print what a protocol is made of and how it can be varied."""
     subject = find(request.protocol)
-    asked = resolve(request, subject)
+    asked = resolve(request, subject, unbounded=True)
     kind = subject.kind
     with blaming(subject):
         protocol = asked.instance.protocol()

@@ -1,0 +1,159 @@
+"""What a role is told and tells beside its operations: values by frame, choices, tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any
+
+from syncproof.models.core import Unresolved
+from syncproof.models.rounds import (
+    LEAVES,
+    NeedsLookback,
+    NeedsModulus,
+    Old,
+    OutsideRounds,
+    Round,
+    mapped,
+    rounds_in,
+    spelled,
+)
+from syncproof.models.values import Values, typed
+
+
+class NotCovered(Exception):
+    """A premise of the argument does not hold; the message says which, and where."""
+
+
+class RoundValues(Values):
+    """Values by number, also moved to another frame; ``note`` makes what is read tell of tests."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.note: Callable[..., None] | None = None
+        self._moved: dict[tuple[int, int], int] = {}
+        self._fed: dict[tuple[int, int, int | None], int] = {}
+
+    def number(self, value: Hashable) -> int:
+        """The number of a value; rounds count as equal only if all that is known of them is."""
+        if type(value) in LEAVES:
+            return super().number(value)
+        key = typed(spelled(value))
+        found = self._number.get(key)
+        if found is None:
+            found = self._number[key] = len(self._known)
+            self._known.append(mapped(value, lambda r: type(r)(r.value, r.least)))
+        return found
+
+    def __getitem__(self, number: int) -> Hashable:
+        value = self._known[number]
+        if self.note is None:
+            return value
+        places: list[Round] = []
+
+        def copied(each: Round) -> Round:
+            place = (number, len(places))
+            places.append(each)
+            return type(each)(each.value, each.least, self.note, place)
+
+        read: Hashable = mapped(value, copied)
+        return read
+
+    def plain(self, number: int) -> Hashable:
+        """A value as it is kept."""
+        return self._known[number]
+
+    def moved(self, number: int, by: int) -> int:
+        """The number of the same value with its rounds moved; what is long past stays so."""
+        found = self._moved.get((number, by))
+        if found is None:
+            value = mapped(self._known[number], lambda r: settled(r, by))
+            found = self._moved[number, by] = self.number(value)
+        return found
+
+    def fed(self, number: int, by: int, bound: int | None) -> int:
+        """The value in another frame, where what is long past is below ``bound``."""
+        key = (number, by, bound)
+        if key not in self._fed:
+            least = -(10**9) if bound is None else bound
+            value = mapped(
+                self._known[number],
+                lambda r: Old(least, r.least) if type(r) is Old else r.moved(by),
+            )
+            self._fed[key] = self.number(value)
+        return self._fed[key]
+
+    def aged(self, number: int, horizon: int) -> int:
+        """The value with each round below ``horizon`` long past."""
+        value = mapped(self._known[number], lambda r: Old(0, r.least) if r.value < horizon else r)
+        return self.number(value)
+
+
+def settled(each: Round, by: int) -> Round:
+    """A round in the frame of a state: of one long past nothing but its least value is kept."""
+    return Old(0, each.least) if type(each) is Old else Round(each.value + by, each.least)
+
+
+class Channel:
+    """What a role is told beside what it reads, and what it lets known of its tests on rounds.
+
+    ``answers`` are the choices that the present state has made, value numbers by the number of
+    ``("choice", name)``; ``shift`` leads from the role's frame to that of the state. On a replay
+    the answers are those of the first time, by name. ``askers`` are the processes that have been
+    seen to ask for choices of a kind; ``grew`` is set when there is a new one.
+    """
+
+    def __init__(self, values: RoundValues, modulus: int, lookback: int) -> None:
+        self.values, self.modulus, self.lookback = values, modulus, lookback
+        self.answers: Mapping[int, int] = {}
+        self.shift = 0
+        self.base: int | None = None
+        self.replayed: Mapping[Hashable, Hashable] | None = None
+        self.used: dict[int, int] = {}
+        self.named: dict[Hashable, Hashable] = {}
+        self.tests: list[tuple[str, Any, Any, Any]] = []
+        self.askers: dict[Hashable, set[int]] = {}
+        self.asker = -1
+        self.grew = False
+
+    def ask(self, name: Hashable, options: tuple[Hashable, ...]) -> Hashable:
+        """The answer to a choice with a round in its name; raises `Unresolved` if there is none."""
+        if self.replayed is not None:
+            return self.replayed[spelled(name)]
+        oldest = min(r.value for r in rounds_in(name))
+        if self.base is not None and oldest < self.base - 1 - self.lookback:
+            raise NeedsLookback
+        own = self.values.number(("choice", name))
+        askers = self.askers.setdefault(mapped(name, lambda r: "r"), set())
+        if self.asker not in askers:
+            askers.add(self.asker)
+            self.grew = True
+        number = self.values.moved(own, self.shift)
+        if number not in self.answers:
+            raise Unresolved(own, options)
+        self.used[own] = self.answers[number]
+        answer = self.values.plain(self.answers[number])
+        if answer not in options:
+            raise OutsideRounds("a choice is asked with different values")
+        self.named[spelled(name)] = answer
+        return answer
+
+    def note(self, test: str, one: Round, other: Round | int, found: Any) -> None:
+        """Take down a test that a role makes; a modulus must divide the common one."""
+        if test == "%":
+            assert isinstance(other, int)
+            if self.modulus % other:
+                raise NeedsModulus(other)
+        self.tests.append((test, _term(one), _term(other), found))
+
+    def begin(self) -> None:
+        """A role starts to count rounds: once, or its rounds would begin again."""
+        if self.replayed is None and self.base is not None:
+            raise OutsideRounds("a role counts its rounds twice", expected="one core.rounds()")
+
+
+Term = tuple[Hashable, int]
+"""Where a round comes from (None: the role's own, else value number and place) and its value."""
+
+
+def _term(each: Round | int) -> Term:
+    return (each.origin, each.value) if isinstance(each, Round) else ("number", each)

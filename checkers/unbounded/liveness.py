@@ -1,0 +1,65 @@
+"""Which local variables of a suspended frame may still be read: the others make no difference.
+
+Backwards over the instructions of a code object. Whatever names a variable and is not a plain store
+counts as a use of it, and every instruction as going on to the next one as well; so nothing that
+may be read is ever left out.
+"""
+
+from __future__ import annotations
+
+import dis
+from functools import cache
+from types import CodeType
+
+from syncproof.models.identity_scan import Refused
+
+
+@cache
+def live_at(code: CodeType, instruction: int) -> frozenset[str]:
+    """The local variables that may be read once the frame goes on behind ``instruction``."""
+    live, after = _solved(code)
+    if instruction not in after:
+        raise Refused("the frame is at no known instruction")
+    return frozenset().union(*(live[each] for each in after[instruction]))
+
+
+@cache
+def _solved(code: CodeType) -> tuple[dict[int, frozenset[str]], dict[int, tuple[int, ...]]]:
+    """Per instruction, by offset: what is live before it, and where it may go on."""
+    instructions = [*dis.get_instructions(code)]
+    after = _successors(code, instructions)
+    effects = {each.offset: _effect(each) for each in instructions}
+    live: dict[int, frozenset[str]] = {each.offset: frozenset() for each in instructions}
+    changed = True
+    while changed:
+        changed = False
+        for offset in reversed(live):
+            used, stored = effects[offset]
+            out = frozenset().union(*(live[each] for each in after[offset]))
+            now = used | (out - stored)
+            if now != live[offset]:
+                live[offset], changed = now, True
+    return live, after
+
+
+def _successors(code: CodeType, instructions: list[dis.Instruction]) -> dict[int, tuple[int, ...]]:
+    handlers = dis.Bytecode(code).exception_entries  # type: ignore[attr-defined]
+    offsets = [each.offset for each in instructions]
+    after: dict[int, tuple[int, ...]] = {}
+    for i, each in enumerate(instructions):
+        found = set(offsets[i + 1 : i + 2])
+        if each.opcode in dis.hasjrel or each.opcode in dis.hasjabs:
+            found.add(each.argval)
+        found |= {entry.target for entry in handlers if entry.start <= each.offset < entry.end}
+        after[each.offset] = tuple(found)
+    return after
+
+
+def _effect(each: dis.Instruction) -> tuple[frozenset[str], frozenset[str]]:
+    """What an instruction reads and what it surely overwrites."""
+    if each.opname == "STORE_FAST":
+        return frozenset(), frozenset((each.argval,))
+    if "FAST" not in each.opname and each.opcode not in (*dis.haslocal, *dis.hasfree):
+        return frozenset(), frozenset()
+    names = each.argval if isinstance(each.argval, tuple) else (each.argval,)
+    return frozenset(name for name in names if isinstance(name, str)), frozenset()

@@ -1,0 +1,486 @@
+"""The system of any number of rounds, and the quotient of its states under moving all rounds.
+
+A state is that of `models.system`, with what concerns all processes at its end: the choices made,
+the tokens sent and consumed, the ghosts. It is held as pairs of value numbers, so that it is moved
+and aged like memory.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from types import CodeType
+from typing import Any, cast
+
+from syncproof.checkers.unbounded.channel import Channel, NotCovered, RoundValues
+from syncproof.checkers.unbounded.frames import (
+    Framed,
+    FramedAutomaton,
+    HomeAutomaton,
+    RoundIdentity,
+)
+from syncproof.models import outbox as boxes
+from syncproof.models.automaton import Automaton
+from syncproof.models.bounds import Bounds
+from syncproof.models.core import Unresolved
+from syncproof.models.identity_scan import scan, trusted
+from syncproof.models.instance import Choices, Instance, cache_lines, groups_of
+from syncproof.models.looks import outline_of
+from syncproof.models.lowering import Action, Lowering
+from syncproof.models.nodes import Node, Process
+from syncproof.models.operations import (
+    Consumed,
+    GhostCheck,
+    GhostUpdate,
+    Operation,
+    Sent,
+    Statement,
+)
+from syncproof.models.protocol import Protocol
+from syncproof.models.rounds import (
+    NeedsLookback,
+    NoBound,
+    Note,
+    Old,
+    OutsideRounds,
+    Round,
+    RoundCore,
+    aside,
+    from_the_start,
+    mapped,
+    rounds_in,
+)
+from syncproof.models.saying import Ghosts
+from syncproof.models.system import System
+from syncproof.models.transitions import Failure, Features, Interned, Move, State, Transition
+
+MOST_SKEW = 8
+"""Processes may be so many rounds apart; beyond, the search ends undecided."""
+
+UNKNOWN = 10**9
+"""Beyond all rounds."""
+
+Pairs = tuple[tuple[int, int], ...]
+
+
+def _changes(before: State, after: State) -> tuple[tuple[int, int], ...]:
+    pairs = enumerate(zip(before, after, strict=True))
+    return tuple((place, new) for place, (old, new) in pairs if old != new)
+
+
+class Beside(Ghosts):
+    """Choices, tokens and ghosts of a state: pairs of value numbers under one number."""
+
+    def __init__(self, initial: Mapping[str, Hashable], values: RoundValues, note: Note) -> None:
+        super().__init__(initial, 0)
+        self.values, self.note = values, note
+        self.interned = Interned(())
+        self.horizon = -UNKNOWN
+        self._answers: dict[int, dict[int, int]] = {}
+
+    def pairs(self, number: int) -> Pairs:
+        """What is held under a number."""
+        return cast(Pairs, self.interned.known[number])
+
+    def answers(self, number: int) -> dict[int, int]:
+        """The same as a mapping."""
+        found = self._answers.get(number)
+        if found is None:
+            found = self._answers[number] = dict(self.pairs(number))
+        return found
+
+    def changed(self, number: int, key: Hashable, value: Hashable) -> int:
+        """The number with one more pair."""
+        held = dict(self.pairs(number))
+        held[self.values.number(key)] = self.values.number(value)
+        return self.interned.number(tuple(sorted(held.items())))
+
+    def value(self, work: Sequence[int], name: str, key: Hashable) -> Hashable:
+        """What a ghost holds under a key; of a round long past it is not known when it was."""
+        held = self.under(work[self.at], ("ghost", name, key), self.initial.get(name, 0))
+        found: Hashable = self._told(held)
+        return found
+
+    def _told(self, value: Any) -> Any:
+        """A value whose rounds tell of their moduli, for a function of the protocol."""
+
+        def telling(each: Round) -> Round:
+            if type(each) is Old:
+                return Old(UNKNOWN, each.least, self.note)
+            return Round(each.value, each.least, self.note)
+
+        return mapped(value, telling)
+
+    def under(self, number: int, key: Hashable, default: Hashable) -> Hashable:
+        """What is held under a key, or the default."""
+        found = self.answers(number).get(self.values.number(key))
+        return default if found is None else self.values.plain(found)
+
+    def set(self, work: list[int], name: str, key: Hashable, value: Hashable) -> None:
+        """Change what a ghost holds under a key."""
+        work[self.at] = self.changed(work[self.at], ("ghost", name, key), value)
+
+    def hear(
+        self,
+        work: list[int],
+        process: int,
+        statements: Sequence[Statement],
+        failures: list[Failure],
+        reached: list[str],
+    ) -> None:
+        """Judge what a process says; tokens are kept for all processes together.
+
+        A token may be forgotten once its round is below ``horizon``.
+        """
+        for each in statements:
+            if isinstance(each, Sent | Consumed) and any(
+                type(r) is Old or r.value < self.horizon for r in rounds_in(each.key)
+            ):
+                raise NeedsLookback
+            if isinstance(each, Sent):
+                work[self.at] = self.changed(work[self.at], ("sent", each.key), True)
+            elif isinstance(each, Consumed):
+                key = ("consumed", each.key)
+                count = self.under(work[self.at], key, 0)
+                assert isinstance(count, int)
+                work[self.at] = self.changed(work[self.at], key, min(count + 1, 2))
+        told = [
+            replace(each, arguments=self._told(each.arguments))
+            if isinstance(each, GhostUpdate | GhostCheck)
+            else each
+            for each in statements
+        ]
+        super().hear(work, process, told, failures, reached)
+
+
+class RoundSystem(System):
+    """The system of any number of rounds; its states are in the frames of those before them."""
+
+    def __init__(
+        self, automata: Sequence[FramedAutomaton], channel: Channel, parts: Any, features: Features
+    ) -> None:
+        lines = cache_lines(parts.layout)
+        initial = [channel.values.number(value) for value in parts.initial]
+        ghosts = {ghost.name: ghost.initial for ghost in parts.protocol.ghosts.values()}
+        super().__init__(
+            cast("Sequence[Automaton]", automata),
+            parts.layout.cells,
+            channel.values,
+            features,
+            lines,
+            ghosts,
+            initial,
+        )
+        self.channel, self.framed = channel, tuple(automata)
+        self.beside = Beside(ghosts, channel.values, channel.note)
+        self.beside.at = self.width - 1
+        self.ghosts = self.beside
+        self.round_values = channel.values
+        self._plain = not (features.caches or features.views or features.twins)
+        self._steps_known: dict[tuple[int, ...], tuple[Move, ...]] = {}
+        self._looks: dict[tuple[int, int], tuple[int, ...]] = {}
+
+    def node_of(self, state: State, process: int) -> Framed:
+        """The node of a process, with its round."""
+        return self.framed[process].nodes[state[process]]
+
+    def _running(self, state: State) -> Iterator[Framed]:
+        nodes = (self.node_of(state, process) for process in range(self.processes))
+        return (node for node in nodes if node.state != "done")
+
+    def beside_of(self, state: State) -> int:
+        """The number of what concerns all processes."""
+        return state[self.width - 1]
+
+    def process_transitions(self, state: State, process: int) -> list[Transition]:
+        """The enabled steps of one process; kept for all states in which it sees the same."""
+        node = self.node(state, process)
+        if node.state != "run" or not self._plain:
+            return super().process_transitions(state, process)
+        key = self._seen_by(state, process, node)
+        moves = self._steps_known.get(key)
+        if moves is None:
+            moves = self._steps_known[key] = tuple(
+                Move(each.step, _changes(state, each.state), each.failures, each.reached)
+                for each in super().process_transitions(state, process)
+            )
+        found = []
+        for step, changes, failures, reached in moves:
+            work = list(state)
+            for place, value in changes:
+                work[place] = value
+            found.append(Transition(step, tuple(work), failures, reached))
+        return found
+
+    def _seen_by(self, state: State, process: int, node: Node) -> tuple[int, ...]:
+        """All that the steps of a process at a node depend on."""
+        looks = self._looks.get((process, node.number))
+        if looks is None:
+            cells = outline_of(node, self.first_cell, False).looks
+            members = {process, *(m for action in node.actions for m in action.members)}
+            places = [*cells, *members, *(self.first_outbox + each for each in members)]
+            looks = self._looks[process, node.number] = tuple(places)
+        aside, horizon = state[self.width - 1], self._horizon(state)
+        return (process, node.number, aside, horizon, *[state[place] for place in looks])
+
+    def _horizon(self, state: State) -> int:
+        """The round below which things may be long past and forgotten."""
+        rounds = [node.round or 0 for node in self._running(state)]
+        return min(rounds, default=0) - 1 - self.channel.lookback
+
+    def nothing_in_flight_of_all(self, state: State) -> bool:
+        """Whether every outbox is empty."""
+        return not any(state[self.first_outbox : self.first_cache])
+
+    def _act(
+        self, state: State, process: int, node: Node, number: int, action: Action
+    ) -> Iterator[Transition] | list[Transition]:
+        """The steps of an action, one for each answer to a choice that is made by it."""
+        at = self.width - 1
+        self.beside.horizon = self._horizon(state)
+        self.channel.answers = self.beside.answers(state[at])
+        try:
+            return list(super()._act(state, process, node, number, action))
+        except Unresolved as choice:
+            if isinstance(choice.name, tuple) and choice.name[0] == "choice":
+                found: list[Transition] = []
+                for value in choice.values:
+                    made = self.beside.changed(state[at], choice.name, value)
+                    decided = (*state[:at], made)
+                    found += self._act(decided, process, node, number, action)
+                return found
+            raise
+
+    def _write_all(self, work: list[int], writes: Sequence[boxes.Write]) -> None:
+        for cell, _, mode in writes:
+            held = self.round_values.plain(work[self.first_cell + cell])
+            if mode == boxes.ADD and isinstance(held, Round):
+                raise OutsideRounds("a number is added to a round in memory by the fabric")
+        super()._write_all(work, writes)
+
+
+class Quotient:
+    """The states of a system with all rounds moved together, and what is long past forgotten."""
+
+    def __init__(self, system: RoundSystem) -> None:
+        self.system, channel = system, system.channel
+        self.askers = channel.askers
+        self.modulus, self.lookback = channel.modulus, channel.lookback
+        self._boxes: dict[tuple[int, int, int], int] = {}
+        self._cells: dict[tuple[int, int, int], int] = {}
+        self._beside: dict[tuple[Any, ...], int] = {}
+        self._looks: dict[int, tuple[str, Hashable, int]] = {}
+
+    def rounds(self, state: State) -> list[int | None]:
+        """The round of each process that goes on; None where it has returned."""
+        found: list[int | None] = []
+        for process in range(self.system.processes):
+            node = self.system.node_of(state, process)
+            found.append(None if node.state == "done" else node.round or 0)
+        return found
+
+    def least(self, state: State) -> tuple[State, int]:
+        """The state of its class that comes first, and by how much its rounds were moved.
+
+        Raises `NotCovered` where processes are too many rounds apart.
+        """
+        by, horizon = self.moves(state)
+        return self._moved(state, by, horizon, self.rounds(state)), by
+
+    def moves(self, state: State) -> tuple[int, int]:
+        """By how much the rounds of a state are moved, and below which they are then forgotten."""
+        rounds = self.rounds(state)
+        running = [each for each in rounds if each is not None]
+        if not running:
+            last = max(self.system.node_of(state, p).round or 0 for p in range(len(rounds)))
+            return last - last % self.modulus, UNKNOWN
+        low = min(running)
+        if max(running) - low > MOST_SKEW:
+            raise NotCovered(
+                f"processes come more than {MOST_SKEW} rounds apart: the skew is not bounded"
+            )
+        by = low - low % self.modulus
+        return by, low - by - 1 - self.lookback
+
+    def _moved(self, state: State, by: int, horizon: int, rounds: Sequence[int | None]) -> State:
+        system = self.system
+        work = list(state)
+        for process, automaton in enumerate(system.framed):
+            work[process] = automaton.moved(state[process], -by) if by else state[process]
+        for at in range(system.first_cell, system.first_outbox):
+            work[at] = self._cell(state[at], by, horizon)
+        for at in range(system.first_outbox, system.first_cache):
+            work[at] = self._outbox(state[at], by, horizon) if state[at] else 0
+        if system.features.caches or system.features.views:
+            raise NotCovered("write-back caches and early loads are not covered")
+        last = system.width - 1
+        relative = tuple(None if each is None else each - by for each in rounds)
+        work[last] = self._aside(state[last], by, horizon, relative)
+        return tuple(work)
+
+    def _cell(self, number: int, by: int, horizon: int) -> int:
+        key = (number, by, horizon)
+        found = self._cells.get(key)
+        if found is None:
+            values = self.system.round_values
+            found = self._cells[key] = values.aged(values.moved(number, -by), horizon)
+        return found
+
+    def _outbox(self, number: int, by: int, horizon: int) -> int:
+        key = (number, by, horizon)
+        found = self._boxes.get(key)
+        if found is None:
+            elements = [
+                each._replace(packet=self.packet(each.packet, by, horizon))
+                for each in self.system.outboxes[number]
+            ]
+            outbox = boxes.canonical(elements)
+            found = self._boxes[key] = self.system.outboxes.number(outbox)
+        return found
+
+    def packet(self, packet: boxes.Packet, by: int, horizon: int) -> boxes.Packet:
+        """A put in flight, moved and aged."""
+        writes = tuple(
+            (c, v if v < 0 else self._cell(v, by, horizon), m) for c, v, m in packet.writes
+        )
+        return packet._replace(writes=writes)
+
+    # Choices, tokens, ghosts
+
+    def names(self, state: State, by: int, horizon: int) -> dict[int, int | None]:
+        """What becomes of each choice, token and ghost when a state is moved."""
+        held = dict(self.system.beside.pairs(self.system.beside_of(state)))
+        rounds = tuple(None if each is None else each - by for each in self.rounds(state))
+        return {name: self._kept(name, held, by, horizon, rounds) for name in held}
+
+    def _aside(self, number: int, by: int, horizon: int, rounds: tuple[int | None, ...]) -> int:
+        key = (number, by, horizon, rounds)
+        found = self._beside.get(key)
+        if found is None:
+            held = dict(self.system.beside.pairs(number))
+            kept: dict[int, int] = {}
+            for name, value in held.items():
+                after = self._kept(name, held, by, horizon, rounds)
+                if after is not None:
+                    lost = self._look(after)[0] == "lost"
+                    kept[after] = 0 if lost else self._cell(value, by, horizon)
+            interned = self.system.beside.interned
+            found = self._beside[key] = interned.number(tuple(sorted(kept.items())))
+        return found
+
+    def _kept(
+        self,
+        name: int,
+        held: Mapping[int, int],
+        by: int,
+        horizon: int,
+        rounds: tuple[int | None, ...],
+    ) -> int | None:
+        """A key as it is kept in the moved state, or None if it is not needed any more."""
+        values = self.system.round_values
+        kind, about, latest = self._look(name)
+        if kind == "choice":
+            asked_again = any(
+                rounds[process] is not None
+                and (rounds[process] or 0) - 1 - self.lookback <= latest - by
+                for process in self.askers.get(about, ())
+            )
+            return values.moved(name, -by) if asked_again else None
+        if kind in ("sent", "consumed") and latest - by < horizon:
+            sent = held.get(values.number(("sent", about)))
+            count = held.get(values.number(("consumed", about)))
+            if sent is not None and count is not None and values.plain(count) == 1:
+                return None
+            return self._cell(values.number(("lost", about)), by, horizon)
+        return self._cell(name, by, horizon)
+
+    def _look(self, name: int) -> tuple[str, Hashable, int]:
+        """What a key is: its kind, what it is about, its latest round."""
+        found = self._looks.get(name)
+        if found is None:
+            value = self.system.round_values.plain(name)
+            assert isinstance(value, tuple)
+            rounds = [r.value for r in rounds_in(value) if type(r) is Round]
+            about = mapped(value[1], lambda r: "r") if value[0] == "choice" else value[1]
+            found = self._looks[name] = (value[0], about, max(rounds, default=UNKNOWN))
+        return found
+
+
+# From a protocol
+
+
+class RoundInstance(Instance):
+    """An instance whose rounds do not end at a number."""
+
+    def round_system(self, choices: Choices, modulus: int, lookback: int) -> RoundSystem:
+        """The system under one assignment of the choices that name no round."""
+        parts = self.parts(choices)
+        values = RoundValues()
+        channel = Channel(values, modulus, lookback)
+        locks = self.profile.atomics == "nic_only"
+        lowering = Lowering(parts.layout, self.profile, values, locks)
+        groups = groups_of(parts.protocol, parts.processes)
+        automata = []
+        for process in parts.processes:
+            said: list[Statement] = []
+            core = RoundCore(
+                process.role,
+                process.rank,
+                process.instance,
+                process.count,
+                self.bounds,
+                groups,
+                choices,
+                said.append,
+                ask=aside(channel.ask),
+                note=aside(channel.note),
+                begin=aside(channel.begin),
+            )
+            identity = RoundIdentity((parts.protocol, core), Operation, modulus)
+            home = HomeAutomaton(
+                process,
+                _starting(parts.protocol, process, core),
+                said,
+                lowering,
+                self.mutation,
+                channel=channel,
+                identity=identity,
+            )
+            automata.append(FramedAutomaton(home, modulus, lookback))
+        features = Features(
+            twins=self.profile.quiet == "target",
+            locks=locks,
+            caches=bool(cache_lines(parts.layout)),
+            views=self.profile.load_order == "none",
+            ghosts=True,
+        )
+        return RoundSystem(automata, channel, parts, features)
+
+
+def round_instance(instance: Instance) -> RoundInstance:
+    """The same instance without a bound on its rounds."""
+    bounds = Bounds(**{**vars(instance.bounds), "rounds": 1})
+    object.__setattr__(bounds, "rounds", NoBound())
+    _refuse_types(instance.kind)
+    return RoundInstance(
+        instance.kind, bounds, instance.profile, instance.settings, instance.mutation
+    )
+
+
+def _refuse_types(kind: type[Protocol]) -> None:
+    """A role that asks for the very type of a value would see that a round is none of its kind."""
+    classes = [each for each in kind.__mro__ if not trusted(each.__module__) and each is not object]
+    modules = [sys.modules[each.__module__] for each in classes if each.__module__ in sys.modules]
+    for holder in (*classes, *modules):
+        for function in tuple(vars(holder).values()):
+            code = getattr(getattr(function, "function", function), "__code__", None)
+            own = not trusted(getattr(function, "__module__", ""))
+            if own and isinstance(code, CodeType) and "type" in scan(code).read:
+                where = f"{code.co_filename}:{code.co_firstlineno}"
+                raise OutsideRounds("type() of a value is asked for", where=where)
+
+
+def _starting(protocol: Protocol, process: Process, core: RoundCore) -> Any:
+    function = next(r.function for r in protocol.roles() if r.name == process.role)
+    return lambda: from_the_start(core, function, protocol)

@@ -1,0 +1,335 @@
+"""Rounds without bound: the number of a round as an opaque value, and the core that gives it out.
+
+A role can add a whole number to a round, take it modulo one, and compare it with another round.
+Nothing else: so what a role does depends on differences of rounds and on residues alone, and a
+run looks the same when all of its rounds are moved by a common multiple of the moduli.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Any, Never
+
+from syncproof.models.core import Core
+from syncproof.models.errors import UserError
+from syncproof.models.values import AnyOf, Mark, Part, Payload, Torn
+
+MOST_LEAST = 8
+"""What is known of a round's smallest value is kept up to here; knowing less is always right."""
+
+ENDS = "the run ends before"
+"""The choice that ends a run: the same for all processes, made anew before each round."""
+
+Ask = Callable[[Hashable, tuple[Hashable, ...]], Hashable]
+Note = Callable[[str, "Round", "Round | int", Any], None]
+
+
+class OutsideRounds(UserError):
+    """A role uses a round in a way that depends on more than differences and residues."""
+
+
+class NeedsModulus(BaseException):
+    """A role takes a round modulo ``number``, which the common multiple has to cover."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"a round modulo {number}")
+        self.number = number
+
+
+class NeedsLookback(BaseException):
+    """A role looks back at a round that was held to be long past."""
+
+
+class Round:
+    """The number of a round; ``least`` is a number that it is never below.
+
+    ``note``, if there is one, is told of every test; ``origin`` says where the value was read.
+    """
+
+    def __init__(
+        self, value: int, least: int = 0, note: Note | None = None, origin: Hashable = None
+    ) -> None:
+        self.value, self.least = value, min(least, MOST_LEAST)
+        self.note, self.origin = note, origin
+
+    # A role may ask whether a round is a number, as it is where rounds are bounded.
+    __class__ = property(lambda self: int)
+
+    def __str__(self) -> str:
+        # The same for all: a text must not carry the number to where it is not seen.
+        return "r"
+
+    __repr__ = __str__
+
+    def __format__(self, spec: str) -> str:
+        return "r"
+
+    def __hash__(self) -> int:
+        return hash(("round", self.value))
+
+    def moved(self, by: int) -> Round:
+        """The round that comes ``by`` later in the same frame."""
+        return Round(self.value + by, self.least, self.note, self.origin)
+
+    # What a role can do
+
+    def __add__(self, other: object) -> Round:
+        number = _whole(other, "added to")
+        return Round(self.value + number, self.least + number, self.note, self.origin)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: object) -> Any:
+        if isinstance(other, Round):
+            if isinstance(other, Old):
+                raise NeedsLookback
+            difference = self.value - other.value
+            self._noted("-", other, difference)
+            return difference
+        number = _whole(other, "subtracted from")
+        return Round(self.value - number, self.least - number, self.note, self.origin)
+
+    def __mod__(self, other: object) -> Any:
+        number = _whole(other, "a modulus of")
+        if number <= 0:
+            raise OutsideRounds(f"a round modulo {number}", expected="a positive modulus")
+        residue = self.value % number
+        self._noted("%", number, residue)
+        return residue
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Old):
+            return bool(other == self)
+        if isinstance(other, Round):
+            found = self.value == other.value
+            self._noted("==", other, found)
+            return found
+        return self._above(other) if type(other) in (int, bool, float) else False
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __lt__(self, other: object) -> bool:
+        if isinstance(other, Old):
+            return not other < self
+        if isinstance(other, Round):
+            found = self.value < other.value
+            self._noted("<", other, found)
+            return found
+        return self._above(other)
+
+    def __gt__(self, other: object) -> bool:
+        if isinstance(other, Round):
+            return other < self
+        return not self._above(other)
+
+    def __le__(self, other: object) -> bool:
+        return not self > other
+
+    def __ge__(self, other: object) -> bool:
+        return not self < other
+
+    def _above(self, other: object) -> bool:
+        """False if a round surely is above a plain number; else the test is not decided."""
+        if not isinstance(other, int | float) or isinstance(other, Round):
+            raise OutsideRounds(f"a round is compared with {type(other).__name__}")
+        if self.least > other:
+            return False
+        raise OutsideRounds(
+            f"a round is compared with {other}, which tells one round from all others",
+            expected="a comparison of two rounds",
+        )
+
+    def _noted(self, test: str, other: Round | int, found: Any) -> None:
+        note = self.note or (other.note if isinstance(other, Round) else None)
+        if note is not None:
+            note(test, self, other, found)
+
+    def _refused(self, *_: object) -> Never:
+        raise OutsideRounds(
+            "a round is used as a plain number",
+            expected="round + n, round % n, or a comparison of two rounds",
+        )
+
+    __bool__ = __int__ = __index__ = __float__ = __len__ = __iter__ = _refused
+    __mul__ = __rmul__ = __floordiv__ = __rfloordiv__ = __truediv__ = __rtruediv__ = _refused
+    __rmod__ = __rsub__ = __neg__ = __pos__ = __abs__ = __invert__ = __divmod__ = _refused
+    __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = __pow__ = __rpow__ = _refused
+    __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = __round__ = __trunc__ = _refused
+
+
+class Old(Round):
+    """A round long past, of which nothing is kept but that it is below ``value``."""
+
+    def __hash__(self) -> int:
+        return hash(("old", self.least))
+
+    def moved(self, by: int) -> Old:
+        """The same, seen in a frame that is moved by ``by``."""
+        return Old(self.value + by, self.least, self.note, self.origin)
+
+    def __add__(self, other: object) -> Round:
+        raise NeedsLookback
+
+    __radd__ = __sub__ = __mod__ = __add__
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Round):
+            self._before(other)
+            return False
+        return Round.__eq__(self, other)
+
+    def __lt__(self, other: object) -> bool:
+        if isinstance(other, Round):
+            self._before(other)
+            return True
+        return Round.__lt__(self, other)
+
+    def __gt__(self, other: object) -> bool:
+        return not self < other
+
+    def _before(self, other: Round) -> None:
+        if isinstance(other, Old) or other.value < self.value:
+            raise NeedsLookback
+        self._noted("old", other, True)
+
+
+def _whole(number: object, how: str) -> int:
+    if type(number) is int:
+        return number
+    raise OutsideRounds(f"{type(number).__name__} is {how} a round", expected="a whole number")
+
+
+class NoBound:
+    """Stands for the number of rounds where there is none; any use of it is an error."""
+
+    def __str__(self) -> str:
+        return "unbounded"
+
+    def _refused(self, *_: object) -> Never:
+        raise OutsideRounds("the number of rounds is used, and there is none")
+
+    __bool__ = __int__ = __index__ = __float__ = __hash__ = __iter__ = __len__ = _refused
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __neg__ = _refused
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __mod__ = __rmod__ = _refused
+    __floordiv__ = __rfloordiv__ = __truediv__ = __rtruediv__ = _refused
+
+
+# Values that hold rounds
+
+LEAVES = (int, float, str, bytes, type(None), Mark)
+
+
+def mapped(value: Any, change: Callable[[Round], Any]) -> Any:
+    """``value`` with every round in it changed; the same object where it holds none.
+
+    Raises `OutsideRounds` for a value that may hide a round.
+    """
+    if isinstance(value, Round):
+        return change(value)
+    if type(value) in LEAVES:
+        return value
+    if isinstance(value, tuple):
+        items = tuple([mapped(each, change) for each in value])
+        same = all(new is old for new, old in zip(items, value, strict=True))
+        return value if same else items
+    if isinstance(value, Part):
+        key = value.key
+        changed = mapped(key, change)
+        return value if changed is key else Part(*_key(changed), value.field)
+    if isinstance(value, Payload):
+        key, content = mapped((value.key, value.content), change)
+        return Payload(*_key(key), content)
+    if isinstance(value, Torn):
+        return Torn(mapped(value.pieces, change))
+    if isinstance(value, AnyOf):
+        return AnyOf(mapped(value.values, change))
+    if isinstance(value, bool) or type(value).__module__ == "enum":
+        return value
+    raise OutsideRounds(
+        f"a value of type {type(value).__name__} may hide a round",
+        expected="numbers, texts, tuples and tokens",
+    )
+
+
+def _key(key: tuple[Any, ...]) -> tuple[Any, Any, Any, Any]:
+    source, destination, token, number = key
+    return source, destination, token, number
+
+
+def rounds_in(value: Any) -> list[Round]:
+    """Every round that a value holds, in a fixed order."""
+    found: list[Round] = []
+
+    def note(each: Round) -> Round:
+        found.append(each)
+        return each
+
+    mapped(value, note)
+    return found
+
+
+class _Spelled(tuple[Any, ...]):
+    """A round written out, so that it equals no value of a role."""
+
+    __slots__ = ()
+
+
+def spelled(value: Any) -> Any:
+    """``value`` with each round written out with all that is known of it."""
+    return mapped(value, lambda r: _Spelled((type(r).__name__, r.value, r.least)))
+
+
+# What roles see
+
+
+class RoundIterator:
+    """Gives the rounds of a run one by one; asks before each but the first whether it is over."""
+
+    def __init__(self, ask: Ask, note: Note) -> None:
+        self.ask, self.note, self.value = ask, note, 0
+
+    def __iter__(self) -> Iterator[Round]:
+        return self
+
+    def __next__(self) -> Round:
+        found = Round(self.value, 0, self.note)
+        if self.value and self.ask((ENDS, Round(self.value)), (False, True)):
+            raise StopIteration
+        self.value += 1
+        return found
+
+
+class RoundCore(Core):
+    """A core whose rounds do not end at a number, and whose choices are made when asked for.
+
+    ``ask`` answers a choice or raises `Unresolved`; ``note`` is told of the tests on rounds.
+    ``begin`` is called when a role starts to count rounds.
+    """
+
+    def __init__(self, *parts: Any, ask: Ask, note: Note, begin: Callable[[], None]) -> None:
+        super().__init__(*parts)
+        self._ask, self._note, self._begin = ask, note, begin
+
+    def rounds(self) -> Any:
+        """Rounds without end."""
+        self._begin()
+        return RoundIterator(self._ask, self._note)
+
+    def choose(self, name: Hashable, values: Sequence[Any]) -> Any:
+        """A free choice; one with a round in its name is made when it is first asked for."""
+        if not rounds_in(name):
+            return super().choose(name, values)
+        options = tuple(values)
+        return options[0] if len(options) == 1 else self._ask(name, options)
+
+
+async def from_the_start(core: Core, role: Callable[..., Any], protocol: object) -> None:
+    """A role behind a first step that does nothing, so that it chooses nothing before one."""
+    await core.fence()
+    await role(protocol, core)
+
+
+def aside(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, such that what it depends on is not part of what all runs of a role share."""
+    return lambda *arguments: function(*arguments)

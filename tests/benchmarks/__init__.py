@@ -1,0 +1,1 @@
+"""This project, SPIN and TLC on the same systems in one run: ``python -m tests.benchmarks``."""
