@@ -15,6 +15,12 @@ import click
     "--workers", type=click.IntRange(min=1), metavar="N", help="Processes.  [default: one a core]"
 )
 @click.option(
+    "--cluster",
+    default="",
+    metavar="tcp://HOST:PORT",
+    help="The Dask cluster that answers.  [default: this machine]",
+)
+@click.option(
     "--cache",
     default="",
     metavar="DIR",

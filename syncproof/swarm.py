@@ -14,6 +14,7 @@ from typing import Any
 from syncproof.checkers.explicit.search import Budget
 from syncproof.checkers.swarm.check import check
 from syncproof.checkers.swarm.dive import dive
+from syncproof.cluster import ClusterMissing, Losses, cluster_at
 from syncproof.engines import Engine, unfinished
 from syncproof.models.errors import UserError
 from syncproof.models.instance import Instance
@@ -23,12 +24,6 @@ from syncproof.request import Request, resolve
 
 STATES_OF_ONE_SEARCH = 200_000
 """Unless ``--budget-states`` says otherwise: a search is bounded, that is its point."""
-PATIENCE_S = 5.0
-"""How long a cluster may take to answer."""
-
-
-class ClusterMissing(Exception):
-    """No cluster answers; the message says where and why."""
 
 
 def search(request: Request, budget: Budget, seed: int) -> dict[str, Any]:
@@ -71,34 +66,13 @@ def swarm_of(request: Request) -> Swarm:
     return Swarm("swarm", "many bounded searches, no proof", "", request)
 
 
-Losses = tuple[type[BaseException], ...]
-
-
 @contextmanager
 def executor_of(cluster: str, workers: int) -> Iterator[tuple[Executor, Losses]]:
     """An executor, and the exceptions by which it says that a job was lost with its worker."""
-    if not cluster:
-        # A fork would copy whatever threads and locks this process has
-        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-            yield pool, (BrokenExecutor, CancelledError)
+    if cluster:
+        with cluster_at(cluster) as found:
+            yield found
         return
-    try:
-        import distributed
-        from distributed.scheduler import KilledWorker
-    except ImportError:
-        raise UserError(
-            "Dask is not installed", where="--cluster", expected="pip install 'syncproof[cluster]'"
-        ) from None
-    try:
-        connect: Any = distributed.Client
-        client = connect(cluster, timeout=PATIENCE_S, set_as_default=False)
-    except ValueError as error:
-        raise UserError(
-            f"{cluster!r}: {error}", where="--cluster", expected="such as tcp://HOST:8786"
-        ) from None
-    except OSError as error:
-        raise ClusterMissing(f"no cluster answers at {cluster}: {error}") from None
-    try:
-        yield client.get_executor(), (KilledWorker, CancelledError, OSError)
-    finally:
-        client.close(timeout=1)
+    # A fork would copy whatever threads and locks this process has
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        yield pool, (BrokenExecutor, CancelledError)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from syncproof.models.verdict import Answer, Verdict
 from syncproof.registry import find
 from syncproof.request import Asked, Request, resolve
 from syncproof.swarm import executor_of, search
+from tests.clusters import cluster_of_two
 
 FEW = Budget(states=3_000)
 
@@ -140,17 +140,6 @@ def test_bad_input(words: list[str], message: str, capsys: pytest.CaptureFixture
     """What does not fit together is one line and exit code 2."""
     assert run(["sp", *words]) == 2
     assert message in capsys.readouterr().err
-
-
-@contextmanager
-def cluster_of_two() -> Iterator[Any]:
-    """A real Dask cluster: a scheduler and two workers, processes of this machine."""
-    from distributed import LocalCluster
-
-    with LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50
-    ) as made:
-        yield made
 
 
 class TestCluster:

@@ -6,22 +6,25 @@ import fnmatch
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from syncproof.cluster import ClusterMissing, Losses, cluster_at
+from syncproof.gate.apart import answer_apart
 from syncproof.gate.baseline import read_baseline, worse
 from syncproof.gate.cache import Cache
 from syncproof.gate.file import read_gate, shipped_gate
 from syncproof.gate.hashes import sha256_of
 from syncproof.gate.obligations import Task, tasks_of
 from syncproof.gate.run import Gate, Stopped
-from syncproof.gate.worker import Isolated
+from syncproof.gate.worker import Isolated, Job
 from syncproof.models.errors import UserError
-from syncproof.models.gate import GateReport, Obligation, Remark, Result, summary_data
+from syncproof.models.gate import GateReport, Obligation, Remark, Result, Standing, summary_data
 from syncproof.models.verdict import to_data
 from syncproof.reports.files import STANDARD_OUTPUT, check_writable, to_json, write_text
 from syncproof.reports.gate_table import LiveTable, print_gate
@@ -49,6 +52,7 @@ class Options:
     sarif: str = ""
     markdown: str = ""
     quiet: bool = False
+    cluster: str = ""
     summary: str = ""
 
     @property
@@ -76,7 +80,7 @@ def run(file: str, options: Options) -> int:
     tasks = _chosen(tasks_of(read_gate(path)), options.only)
     baseline = read_baseline(options.baseline) if options.baseline else None
     cache = Cache(Path(options.cache) if options.cache else None)
-    results, is_over = _answer(tasks, cache, root, options.workers or _cores())
+    results, is_over = _answer(tasks, cache, root, options)
     report = GateReport(str(path), results)
     remarks = [] if baseline is None or is_over else list(worse(report, baseline))
     remarks += moved_kernels([each.obligation for each in tasks], root, options.strict_kernels)
@@ -98,19 +102,40 @@ def _cores() -> int:
 
 
 def _answer(
-    tasks: list[Task], cache: Cache, root: Path, workers: int
+    tasks: list[Task], cache: Cache, root: Path, options: Options
 ) -> tuple[tuple[Result, ...], bool]:
     """The results, and whether the user broke in before all of them were there."""
-    answer = Isolated()
-    executor = ThreadPoolExecutor(workers)
+    workers = options.workers or _cores()
     try:
-        with LiveTable(console_on(sys.stderr)) as table:
-            return Gate(executor, answer, cache, root, workers, table).run(tasks), False
+        with (
+            _executor(options.cluster, workers) as (executor, answer, losses),
+            LiveTable(console_on(sys.stderr)) as table,
+        ):
+            gate = Gate(executor, answer, cache, root, workers, table, losses)
+            return gate.run(tasks), False
     except Stopped as stopped:
         return stopped.results, True
+    except ClusterMissing as missing:
+        undecided = (Result(each.obligation, Standing.UNDECIDED, str(missing)) for each in tasks)
+        return tuple(undecided), False
+
+
+@contextmanager
+def _executor(
+    cluster: str, workers: int
+) -> Iterator[tuple[Executor, Callable[[Job], dict[str, Any]], Losses]]:
+    """Who answers jobs, how, and the exceptions by which a job is lost."""
+    if cluster:
+        with cluster_at(cluster) as (executor, losses):
+            yield executor, answer_apart, losses
+        return
+    answer = Isolated()
+    threads = ThreadPoolExecutor(workers)
+    try:
+        yield threads, answer, ()
     finally:
         answer.stop()
-        executor.shutdown(cancel_futures=True)
+        threads.shutdown(cancel_futures=True)
 
 
 def _chosen(tasks: list[Task], patterns: tuple[str, ...]) -> list[Task]:

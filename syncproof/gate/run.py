@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -59,7 +59,10 @@ class _Asked:
 
 @dataclass
 class Gate:
-    """What a run of a gate needs: who answers a job, on what, and what is kept."""
+    """What a run of a gate needs: who answers a job, on what, and what is kept.
+
+    ``losses`` are the exceptions by which the executor says that a job was lost with its worker.
+    """
 
     executor: Executor
     answer: Callable[[Job], Answered]
@@ -67,6 +70,7 @@ class Gate:
     root: Path
     workers: int
     watch: Watch
+    losses: tuple[type[BaseException], ...] = ()
     _pending: dict[Future[Answered], _Asked] = field(default_factory=dict)
 
     def run(self, tasks: Sequence[Task]) -> tuple[Result, ...]:
@@ -98,12 +102,19 @@ class Gate:
         self.watch.planned(asked.task.obligation)
         request = asked.task.request
         job = Job(request, str(self.root), self.workers, asked.mutant, asked.lists)
-        self._pending[self.executor.submit(self.answer, job)] = asked
+        try:
+            future = self.executor.submit(self.answer, job)
+        except self.losses as error:
+            future = Future()
+            future.set_exception(error)
+        self._pending[future] = asked
 
     def _note(self, asked: _Asked, future: Future[Answered]) -> None:
-        error = future.exception()
+        error = _error_of(future)
         if error is None:
             answered = dict(future.result())
+        elif isinstance(error, self.losses):
+            answered = {"late": f"it was lost with its worker: {type(error).__name__}: {error}"}
         else:
             answered = {"broken": f"{type(error).__name__}: {error}"}
         sources: dict[str, str] = answered.pop("sources", {})
@@ -154,6 +165,13 @@ class Gate:
     def _done(self, asked: _Asked, result: Result) -> None:
         asked.slot[asked.place] = result
         self.watch.done(result)
+
+
+def _error_of(future: Future[Answered]) -> BaseException | None:
+    try:
+        return future.exception()
+    except CancelledError as error:
+        return error
 
 
 def _understood(answered: Answered) -> Verdict | list[Mutant] | tuple[Standing, str]:
