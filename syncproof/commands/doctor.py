@@ -43,13 +43,14 @@ class Program:
 
 
 PACKAGES = (
-    Package("z3-solver", "solver for the token scheduler's proofs", True),
+    Package("z3-solver", "solver: --engine smt, bits, scheduler", True),
     Package("networkx", "graphs", True),
     Package("numpy", "tables of numbers", True),
     Package("rich", "this output", True),
     Package("jinja2", "counterexample pages", True),
-    Package("pyyaml", "fabric profiles and routing files", True),
-    Package("numba", "compiled search loops"),
+    Package("pyyaml", "fabric profiles, routing and gate files", True),
+    Package("jsonschema", "the keys of gate files", True),
+    Package("numba", "compiled search loops", True),
     Package("hypothesis", "random protocols in the tests"),
     Package("playwright", "tests: steps through the pages in Chromium"),
 )

@@ -73,7 +73,7 @@ def run(path: str) -> int:
     if target.suffix != ".py":
         raise UserError("is no Python file", where=path, expected="a name that ends in .py")
     if target.exists():
-        raise UserError("exists already", where=path, expected="a new file")
+        raise UserError("exists already", where=path, expected="a new file: another name")
     check_writable(path, "init")
     write_text(path, SKELETON.format(name=class_name(target.stem)))
     file = shlex.quote(path)
