@@ -203,3 +203,17 @@ class Named(Protocol):
 def test_names_of_choices_are_free() -> None:
     """A choice may be named by any tuple or number."""
     assert answers(Named, 2) == (Answer.PROVED, Answer.PROVED)
+
+
+class Idle(Protocol):
+    """Goes through its rounds and does nothing."""
+
+    @role
+    async def worker(self, core: Core) -> None:
+        for _ in core.rounds():
+            pass
+
+
+def test_rounds_without_an_operation_are_not_decided() -> None:
+    """Who waits for nobody and does nothing is never done with its first step: this is said."""
+    assert answers(Idle, 2) == (Answer.UNDECIDED, Answer.PROVED)

@@ -21,6 +21,10 @@ from syncproof.models.rounds import (
 from syncproof.models.values import Values, typed
 
 
+MOST_AHEAD = 16
+"""A choice is asked for at most so many rounds ahead of the role's own."""
+
+
 class NotCovered(Exception):
     """A premise of the argument does not hold; the message says which, and where."""
 
@@ -133,6 +137,8 @@ class Channel:
             raise NeedsLookback
         if any(type(r) is Old for r in rounds):
             raise NeedsLookback  # which of all that are long past is not known
+        if max(r.value for r in rounds) - (self.base or 0) > MOST_AHEAD:
+            raise OutsideRounds("a role goes on from round to round without an operation")
         own = self.values.number(("choice", name))
         askers = self.askers.setdefault(mapped(name, lambda r: "r"), set())
         if self.asker not in askers:
