@@ -20,7 +20,6 @@ from syncproof.models.rounds import (
 )
 from syncproof.models.values import Values, typed
 
-
 MOST_AHEAD = 16
 """A choice is asked for at most so many rounds ahead of the role's own."""
 
