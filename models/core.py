@@ -279,11 +279,16 @@ class Core:
         if not wrong:
             self._say(Consumed(expected.key))
             return
+        self._say(Consumed(expected.key, *self._mismatch(wrong, expected, len(fields))))
+
+    def _mismatch(
+        self, wrong: dict[str, Hashable], expected: Payload, fields: int
+    ) -> tuple[str, str]:
+        """What is wrong with data out of ``fields`` fields, and what the first should have been."""
         first = next(iter(wrong))
-        shown = together(wrong.values())
-        only = "" if len(wrong) == len(fields) else f"{first} is "
-        failure = f"{only}{shown}, not {token_text(expected.key)}"
-        self._say(Consumed(expected.key, failure, str(expected.field(first))))
+        only = "" if len(wrong) == fields else f"{first} is "
+        failure = f"{only}{together(wrong.values())}, not {token_text(expected.key)}"
+        return failure, str(expected.field(first))
 
     def check(self, condition: Any, message: str) -> None:
         """The run is wrong if ``condition`` does not hold here."""

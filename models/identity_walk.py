@@ -81,6 +81,10 @@ class Environment:
             self._place(each)
         self.adopt(*shared)
 
+    def names_built_in(self, name: str) -> bool:
+        """Whether code names this built-in function."""
+        return (id(vars(builtins)), name) in self._known_names
+
     # Whether it changed
 
     def _now(self) -> tuple[object, ...]:

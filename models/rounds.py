@@ -8,6 +8,7 @@ run looks the same when all of its rounds are moved by a common multiple of the 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from numbers import Number
 from typing import Any, Never
 
 from syncproof.models.core import Core
@@ -56,15 +57,22 @@ class Round:
     __class__ = property(lambda self: int)
 
     def __str__(self) -> str:
-        # The same for all: a text must not carry the number to where it is not seen.
+        # A text is compared, measured and used as a name: what a role makes of it is not seen.
+        try:
+            self._noted("text", 0, None)
+        except OutsideRounds as error:
+            raise error.with_traceback(None) from None
         return "r"
 
     __repr__ = __str__
 
     def __format__(self, spec: str) -> str:
-        return "r"
+        return str(self)
 
     def __hash__(self) -> int:
+        # A set or a dict would take a role's round to differ from a number without comparing them.
+        if self.note is not None:
+            raise self._outside("a round is looked up in a set or a dict")
         return hash(("round", self.value))
 
     def moved(self, by: int) -> Round:
@@ -74,7 +82,7 @@ class Round:
     # What a role can do
 
     def __add__(self, other: object) -> Round:
-        number = _whole(other, "added to")
+        number = self._whole(other, "added to")
         return Round(self.value + number, self.least + number, self.note, self.origin)
 
     __radd__ = __add__
@@ -86,13 +94,13 @@ class Round:
             difference = self.value - other.value
             self._noted("-", other, difference)
             return difference
-        number = _whole(other, "subtracted from")
+        number = self._whole(other, "subtracted from")
         return Round(self.value - number, self.least - number, self.note, self.origin)
 
     def __mod__(self, other: object) -> Any:
-        number = _whole(other, "a modulus of")
+        number = self._whole(other, "a modulus of")
         if number <= 0:
-            raise OutsideRounds(f"a round modulo {number}", expected="a positive modulus")
+            raise self._outside(f"a round modulo {number}", "a positive modulus")
         residue = self.value % number
         self._noted("%", number, residue)
         return residue
@@ -104,7 +112,7 @@ class Round:
             found = self.value == other.value
             self._noted("==", other, found)
             return found
-        return self._above(other) if type(other) in (int, bool, float) else False
+        return self._above(other) if isinstance(other, Number) else NotImplemented
 
     def __ne__(self, other: object) -> bool:
         return not self == other
@@ -132,13 +140,24 @@ class Round:
     def _above(self, other: object) -> bool:
         """False if a round surely is above a plain number; else the test is not decided."""
         if not isinstance(other, int | float) or isinstance(other, Round):
-            raise OutsideRounds(f"a round is compared with {type(other).__name__}")
+            raise self._outside(f"a round is compared with {type(other).__name__}")
         if self.least > other:
             return False
-        raise OutsideRounds(
+        raise self._outside(
             f"a round is compared with {other}, which tells one round from all others",
-            expected="a comparison of two rounds",
+            "a comparison of two rounds",
         )
+
+    def _outside(self, what: str, expected: str = "") -> OutsideRounds:
+        """The error of a use that is not covered; told as well, as a role may catch it."""
+        error = OutsideRounds(what, expected=expected)
+        self._noted("outside", 0, error)
+        return error
+
+    def _whole(self, number: object, how: str) -> int:
+        if type(number) is int:
+            return number
+        raise self._outside(f"{type(number).__name__} is {how} a round", "a whole number")
 
     def _noted(self, test: str, other: Round | int, found: Any) -> None:
         note = self.note or (other.note if isinstance(other, Round) else None)
@@ -146,9 +165,9 @@ class Round:
             note(test, self, other, found)
 
     def _refused(self, *_: object) -> Never:
-        raise OutsideRounds(
+        raise self._outside(
             "a round is used as a plain number",
-            expected="round + n, round % n, or a comparison of two rounds",
+            "round + n, round % n, or a comparison of two rounds",
         )
 
     __bool__ = __int__ = __index__ = __float__ = __len__ = __iter__ = _refused
@@ -161,8 +180,7 @@ class Round:
 class Old(Round):
     """A round long past, of which nothing is kept but that it is below ``value``."""
 
-    def __hash__(self) -> int:
-        return hash(("old", self.least))
+    __hash__ = Round.__hash__
 
     def moved(self, by: int) -> Old:
         """The same, seen in a frame that is moved by ``by``."""
@@ -192,12 +210,6 @@ class Old(Round):
         if isinstance(other, Old) or other.value < self.value:
             raise NeedsLookback
         self._noted("old", other, True)
-
-
-def _whole(number: object, how: str) -> int:
-    if type(number) is int:
-        return number
-    raise OutsideRounds(f"{type(number).__name__} is {how} a round", expected="a whole number")
 
 
 class NoBound:
@@ -231,8 +243,11 @@ def mapped(value: Any, change: Callable[[Round], Any]) -> Any:
         return value
     if isinstance(value, tuple):
         items = tuple([mapped(each, change) for each in value])
-        same = all(new is old for new, old in zip(items, value, strict=True))
-        return value if same else items
+        if all(new is old for new, old in zip(items, value, strict=True)):
+            return value
+        if type(value) is not tuple:
+            raise OutsideRounds(f"a round in a {type(value).__name__}", expected="a plain tuple")
+        return items
     if isinstance(value, Part):
         key = value.key
         changed = mapped(key, change)
@@ -255,6 +270,11 @@ def mapped(value: Any, change: Callable[[Round], Any]) -> Any:
 def _key(key: tuple[Any, ...]) -> tuple[Any, Any, Any, Any]:
     source, destination, token, number = key
     return source, destination, token, number
+
+
+def bare(value: Any) -> Any:
+    """``value`` with nothing in its rounds but their numbers, so that equal ones are alike."""
+    return mapped(value, lambda r: type(r)(r.value))
 
 
 def rounds_in(value: Any) -> list[Round]:
@@ -318,10 +338,17 @@ class RoundCore(Core):
 
     def choose(self, name: Hashable, values: Sequence[Any]) -> Any:
         """A free choice; one with a round in its name is made when it is first asked for."""
-        if not rounds_in(name):
-            return super().choose(name, values)
         options = tuple(values)
+        if rounds_in(options):
+            raise OutsideRounds("a round is chosen", expected="a choice of plain values")
+        if not rounds_in(name):
+            return super().choose(name, options)
         return options[0] if len(options) == 1 else self._ask(name, options)
+
+    def _mismatch(
+        self, wrong: dict[str, Hashable], expected: Payload, fields: int
+    ) -> tuple[str, str]:
+        return super()._mismatch({n: bare(v) for n, v in wrong.items()}, bare(expected), fields)
 
 
 async def from_the_start(core: Core, role: Callable[..., Any], protocol: object) -> None:

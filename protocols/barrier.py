@@ -239,7 +239,7 @@ class Barrier(Protocol):
                 _at_least,
                 round + 1,
                 key=peer,
-                message=f"rank {core.rank} leaves barrier {round} before rank {peer} has entered",
+                message=f"rank {core.rank} leaves a barrier before rank {peer} has entered",
             )
 
 

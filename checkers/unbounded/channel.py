@@ -13,15 +13,23 @@ from syncproof.models.rounds import (
     Old,
     OutsideRounds,
     Round,
+    bare,
     mapped,
     rounds_in,
     spelled,
 )
 from syncproof.models.values import Values, typed
 
+MOST_AHEAD = 16
+"""A choice is asked for at most so many rounds ahead of the role's own."""
+
 
 class NotCovered(Exception):
     """A premise of the argument does not hold; the message says which, and where."""
+
+
+class Needed(Unresolved):
+    """A choice with a round in its name that is to be made by this step."""
 
 
 class RoundValues(Values):
@@ -99,7 +107,8 @@ class Channel:
     ``answers`` are the choices that the present state has made, value numbers by the number of
     ``("choice", name)``; ``shift`` leads from the role's frame to that of the state. On a replay
     the answers are those of the first time, by name. ``askers`` are the processes that have been
-    seen to ask for choices of a kind; ``grew`` is set when there is a new one.
+    seen to ask for choices of a kind; ``grew`` is set when there is a new one. ``outside`` is the
+    error of a use of a round that is not covered, also where the role has caught it.
     """
 
     def __init__(self, values: RoundValues, modulus: int, lookback: int) -> None:
@@ -114,14 +123,21 @@ class Channel:
         self.askers: dict[Hashable, set[int]] = {}
         self.asker = -1
         self.grew = False
+        self.outside: OutsideRounds | None = None
 
     def ask(self, name: Hashable, options: tuple[Hashable, ...]) -> Hashable:
         """The answer to a choice with a round in its name; raises `Unresolved` if there is none."""
+        name = bare(name)
         if self.replayed is not None:
             return self.replayed[spelled(name)]
-        oldest = min(r.value for r in rounds_in(name))
+        rounds = rounds_in(name)
+        oldest = min(r.value for r in rounds)
         if self.base is not None and oldest < self.base - 1 - self.lookback:
             raise NeedsLookback
+        if any(type(r) is Old for r in rounds):
+            raise NeedsLookback  # which of all that are long past is not known
+        if max(r.value for r in rounds) - (self.base or 0) > MOST_AHEAD:
+            raise OutsideRounds("a role goes on from round to round without an operation")
         own = self.values.number(("choice", name))
         askers = self.askers.setdefault(mapped(name, lambda r: "r"), set())
         if self.asker not in askers:
@@ -129,7 +145,7 @@ class Channel:
             self.grew = True
         number = self.values.moved(own, self.shift)
         if number not in self.answers:
-            raise Unresolved(own, options)
+            raise Needed(own, options)
         self.used[own] = self.answers[number]
         answer = self.values.plain(self.answers[number])
         if answer not in options:
@@ -143,6 +159,13 @@ class Channel:
             assert isinstance(other, int)
             if self.modulus % other:
                 raise NeedsModulus(other)
+        if test == "text" and self.replayed is None:
+            found = OutsideRounds("a round is made a text", expected="a tuple as a name")
+        if isinstance(found, OutsideRounds):
+            self.outside = found
+            if test == "text":
+                raise found
+            return
         self.tests.append((test, _term(one), _term(other), found))
 
     def begin(self) -> None:

@@ -12,12 +12,18 @@ from dataclasses import dataclass, replace
 from types import CoroutineType
 from typing import Any
 
-from syncproof.checkers.unbounded.channel import Channel, NotCovered, RoundValues, Term, settled
+from syncproof.checkers.unbounded.channel import (
+    Channel,
+    Needed,
+    NotCovered,
+    RoundValues,
+    Term,
+    settled,
+)
 from syncproof.checkers.unbounded.liveness import live_at
 from syncproof.models.automaton import Automaton
-from syncproof.models.core import Unresolved
 from syncproof.models.identity import WRITERS, Identity, Refusal, Walk, discard
-from syncproof.models.identity_scan import NULL
+from syncproof.models.identity_scan import NULL, Refused
 from syncproof.models.lowering import Action
 from syncproof.models.nodes import Edge, Ledger, Node
 from syncproof.models.operations import (
@@ -28,13 +34,17 @@ from syncproof.models.operations import (
     Sent,
     Statement,
 )
-from syncproof.models.rounds import Old, Round, RoundIterator, mapped
+from syncproof.models.rounds import Old, OutsideRounds, Round, RoundIterator, mapped, rounds_in
 
 OLDEST = 12
 """A role may keep rounds up to so many behind its own; a store of older ones is not covered."""
 
 MOST_ROUNDS = 64
 """A role whose local states have not come back after so many rounds does not come back."""
+
+
+LOOKING_INSIDE = ("type", "hasattr")
+"""What tells a round from a number."""
 
 
 class RoundIdentity(Identity):
@@ -82,6 +92,7 @@ class RoundIdentity(Identity):
         self._places.clear()
         self._counting.clear()
         tokens = super()._tokens(coroutine)
+        self._refuse_looking_inside()
         over = not self._counting and self.before is not None
         self.base = max(self._counting) if self._counting else self.before
         base = self.base or 0
@@ -90,6 +101,12 @@ class RoundIdentity(Identity):
         self.oldest = min((tokens[place] for place in self._places), default=0)
         kind = "over" if over else "before" if self.base is None else "within"
         return [kind, base % self._modulus, *tokens]
+
+    def _refuse_looking_inside(self) -> None:
+        """A role that can ask what a round is made of would see that it is no number."""
+        for name in LOOKING_INSIDE:
+            if self._environment.names_built_in(name):
+                raise Refused(f"{name}() of a value may be asked for")
 
 
 @dataclass(frozen=True)
@@ -135,31 +152,32 @@ class HomeAutomaton(Automaton):
         return self.bases.get((node.base or node).number)
 
     def home_edge(self, node: Node, action: int, values: tuple[int, ...], shift: int) -> HomeEdge:
-        """The step in the frame ``shift``; `Unresolved` where it needs a choice not yet made."""
+        """The step in the frame ``shift``; `Needed` where it needs a choice not yet made."""
         alternatives = self._alternatives.setdefault((node.number, action, values), [])
         channel = self.channel
         for each in alternatives:
             if self._applies(each, shift):
                 if each.asks is not None:
-                    raise Unresolved(self._choice(each.asks[0], shift), each.asks[1])
+                    raise Needed(self._choice(each.asks[0], shift), each.asks[1])
                 return each
         channel.shift, channel.base = shift, self.base(node)
         channel.used, channel.named, channel.tests = {}, {}, []
-        channel.asker = self.process.number
+        channel.asker, channel.outside = self.process.number, None
         self._from, self._delta = node, 0
         self._rounds.kept.clear()
         channel.values.note = channel.note
         try:
             made = self._make_edge(node, node.actions[action], values)
-        except Unresolved as choice:
-            if not isinstance(choice.name, int):
-                raise
+        except Needed as choice:
             needed = tuple(channel.used.items())
+            assert isinstance(choice.name, int)
             asks = (choice.name, choice.values)
             alternatives.append(HomeEdge(None, 0, needed, asks=asks))
-            raise Unresolved(self._choice(choice.name, shift), choice.values) from None
+            raise Needed(self._choice(choice.name, shift), choice.values) from None
         finally:
             channel.values.note = None
+        if channel.outside is not None and (made is None or made.target.error is None):
+            raise channel.outside
         tests = tuple(dict.fromkeys(channel.tests))
         kept = frozenset(self._rounds.kept) if made is not None else frozenset()
         found = HomeEdge(made, self._delta, tuple(channel.used.items()), tests, kept)
@@ -194,6 +212,10 @@ class HomeAutomaton(Automaton):
     def _suspended(
         self, live: Any, before: Node | None, value: Any, operation: Operation, ledger: int
     ) -> Node:
+        if rounds_in((operation.queue, operation.target)):
+            raise OutsideRounds(
+                "a round is a queue or a target", where=self._where(live), expected="round % n"
+            )
         known = len(self.nodes)
         origin = self._from or before
         self._rounds.before = None if origin is None else self.base(origin)

@@ -1,8 +1,8 @@
 """Which local variables of a suspended frame may still be read: the others make no difference.
 
 Backwards over the instructions of a code object. Whatever names a variable and is not a plain store
-counts as a use of it, and every instruction as going on to the next one as well; so nothing that
-may be read is ever left out.
+counts as a use of it, and every instruction that may do so goes on to the next one as well; so
+nothing that may be read is ever left out.
 """
 
 from __future__ import annotations
@@ -12,6 +12,17 @@ from functools import cache
 from types import CodeType
 
 from syncproof.models.identity_scan import Refused
+
+NEVER_ON = (
+    "JUMP_FORWARD",
+    "JUMP_BACKWARD",
+    "JUMP_BACKWARD_NO_INTERRUPT",
+    "RETURN_VALUE",
+    "RETURN_CONST",
+    "RERAISE",
+    "RAISE_VARARGS",
+)
+"""What never goes on to the next instruction (CPython 3.11 to 3.13)."""
 
 
 @cache
@@ -47,7 +58,7 @@ def _successors(code: CodeType, instructions: list[dis.Instruction]) -> dict[int
     offsets = [each.offset for each in instructions]
     after: dict[int, tuple[int, ...]] = {}
     for i, each in enumerate(instructions):
-        found = set(offsets[i + 1 : i + 2])
+        found = set() if each.opname in NEVER_ON else set(offsets[i + 1 : i + 2])
         if each.opcode in dis.hasjrel or each.opcode in dis.hasjabs:
             found.add(each.argval)
         found |= {entry.target for entry in handlers if entry.start <= each.offset < entry.end}

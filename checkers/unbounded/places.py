@@ -10,11 +10,10 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from syncproof.checkers.unbounded.channel import NotCovered
+from syncproof.checkers.unbounded.channel import Needed, NotCovered
 from syncproof.checkers.unbounded.frames import Framed, HomeEdge, moved_statement
 from syncproof.checkers.unbounded.search import Graph
 from syncproof.checkers.unbounded.system import RoundSystem
-from syncproof.models.core import Unresolved
 from syncproof.models.lowering import Action, ActionKind
 from syncproof.models.outbox import Element
 from syncproof.models.rounds import Old, Round, mapped
@@ -148,7 +147,7 @@ class Stepper:
                     values = tuple(system.value(state, cell) for cell in action.cells)
                     try:
                         edge = system.framed[process].home_edge(node, number, values)
-                    except Unresolved:
+                    except Needed:
                         continue  # it goes on, one way or another
                     if edge.edge is None:
                         found += self._tests(state, process, edge, node, action)

@@ -7,13 +7,11 @@ and aged like memory.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from types import CodeType
 from typing import Any, cast
 
-from syncproof.checkers.unbounded.channel import Channel, NotCovered, RoundValues
+from syncproof.checkers.unbounded.channel import Channel, Needed, NotCovered, RoundValues
 from syncproof.checkers.unbounded.frames import (
     Framed,
     FramedAutomaton,
@@ -23,8 +21,6 @@ from syncproof.checkers.unbounded.frames import (
 from syncproof.models import outbox as boxes
 from syncproof.models.automaton import Automaton
 from syncproof.models.bounds import Bounds
-from syncproof.models.core import Unresolved
-from syncproof.models.identity_scan import scan, trusted
 from syncproof.models.instance import Choices, Instance, cache_lines, groups_of
 from syncproof.models.looks import outline_of
 from syncproof.models.lowering import Action, Lowering
@@ -47,6 +43,7 @@ from syncproof.models.rounds import (
     Round,
     RoundCore,
     aside,
+    bare,
     from_the_start,
     mapped,
     rounds_in,
@@ -131,13 +128,10 @@ class Beside(Ghosts):
     ) -> None:
         """Judge what a process says; tokens are kept for all processes together.
 
-        A token may be forgotten once its round is below ``horizon``.
+        A token or a ghost's key may be forgotten once a round in it is below ``horizon``.
         """
-        for each in statements:
-            if isinstance(each, Sent | Consumed) and any(
-                type(r) is Old or r.value < self.horizon for r in rounds_in(each.key)
-            ):
-                raise NeedsLookback
+        told = [self._heard(each) for each in statements]
+        for each in told:
             if isinstance(each, Sent):
                 work[self.at] = self.changed(work[self.at], ("sent", each.key), True)
             elif isinstance(each, Consumed):
@@ -145,13 +139,17 @@ class Beside(Ghosts):
                 count = self.under(work[self.at], key, 0)
                 assert isinstance(count, int)
                 work[self.at] = self.changed(work[self.at], key, min(count + 1, 2))
-        told = [
-            replace(each, arguments=self._told(each.arguments))
-            if isinstance(each, GhostUpdate | GhostCheck)
-            else each
-            for each in statements
-        ]
         super().hear(work, process, told, failures, reached)
+
+    def _heard(self, said: Statement) -> Statement:
+        """A statement with the key under which all processes find the same."""
+        if not isinstance(said, Sent | Consumed | GhostUpdate | GhostCheck):
+            return said
+        if any(type(r) is Old or r.value < self.horizon for r in rounds_in(said.key)):
+            raise NeedsLookback
+        if isinstance(said, Sent | Consumed):
+            return replace(said, key=bare(said.key))
+        return replace(said, key=bare(said.key), arguments=self._told(said.arguments))
 
 
 class RoundSystem(System):
@@ -242,15 +240,13 @@ class RoundSystem(System):
         self.channel.answers = self.beside.answers(state[at])
         try:
             return list(super()._act(state, process, node, number, action))
-        except Unresolved as choice:
-            if isinstance(choice.name, tuple) and choice.name[0] == "choice":
-                found: list[Transition] = []
-                for value in choice.values:
-                    made = self.beside.changed(state[at], choice.name, value)
-                    decided = (*state[:at], made)
-                    found += self._act(decided, process, node, number, action)
-                return found
-            raise
+        except Needed as choice:
+            found: list[Transition] = []
+            for value in choice.values:
+                made = self.beside.changed(state[at], choice.name, value)
+                decided = (*state[:at], made)
+                found += self._act(decided, process, node, number, action)
+            return found
 
     def _write_all(self, work: list[int], writes: Sequence[boxes.Write]) -> None:
         for cell, _, mode in writes:
@@ -270,7 +266,7 @@ class Quotient:
         self._boxes: dict[tuple[int, int, int], int] = {}
         self._cells: dict[tuple[int, int, int], int] = {}
         self._beside: dict[tuple[Any, ...], int] = {}
-        self._looks: dict[int, tuple[str, Hashable, int]] = {}
+        self._looks: dict[int, tuple[str, Hashable, int, int]] = {}
 
     def rounds(self, state: State) -> list[int | None]:
         """The round of each process that goes on; None where it has returned."""
@@ -379,7 +375,7 @@ class Quotient:
     ) -> int | None:
         """A key as it is kept in the moved state, or None if it is not needed any more."""
         values = self.system.round_values
-        kind, about, latest = self._look(name)
+        kind, about, oldest, latest = self._look(name)
         if kind == "choice":
             asked_again = any(
                 rounds[process] is not None
@@ -387,7 +383,9 @@ class Quotient:
                 for process in self.askers.get(about, ())
             )
             return values.moved(name, -by) if asked_again else None
-        if kind in ("sent", "consumed") and latest - by < horizon:
+        if kind == "ghost" and oldest - by < horizon:
+            return None
+        if kind in ("sent", "consumed") and oldest - by < horizon:
             sent = held.get(values.number(("sent", about)))
             count = held.get(values.number(("consumed", about)))
             if sent is not None and count is not None and values.plain(count) == 1:
@@ -395,15 +393,16 @@ class Quotient:
             return self._cell(values.number(("lost", about)), by, horizon)
         return self._cell(name, by, horizon)
 
-    def _look(self, name: int) -> tuple[str, Hashable, int]:
-        """What a key is: its kind, what it is about, its latest round."""
+    def _look(self, name: int) -> tuple[str, Hashable, int, int]:
+        """What a key is: its kind, what it is about, its oldest and its latest round."""
         found = self._looks.get(name)
         if found is None:
             value = self.system.round_values.plain(name)
             assert isinstance(value, tuple)
             rounds = [r.value for r in rounds_in(value) if type(r) is Round]
             about = mapped(value[1], lambda r: "r") if value[0] == "choice" else value[1]
-            found = self._looks[name] = (value[0], about, max(rounds, default=UNKNOWN))
+            oldest, latest = min(rounds, default=UNKNOWN), max(rounds, default=UNKNOWN)
+            found = self._looks[name] = (value[0], about, oldest, latest)
         return found
 
 
@@ -462,23 +461,9 @@ def round_instance(instance: Instance) -> RoundInstance:
     """The same instance without a bound on its rounds."""
     bounds = Bounds(**{**vars(instance.bounds), "rounds": 1})
     object.__setattr__(bounds, "rounds", NoBound())
-    _refuse_types(instance.kind)
     return RoundInstance(
         instance.kind, bounds, instance.profile, instance.settings, instance.mutation
     )
-
-
-def _refuse_types(kind: type[Protocol]) -> None:
-    """A role that asks for the very type of a value would see that a round is none of its kind."""
-    classes = [each for each in kind.__mro__ if not trusted(each.__module__) and each is not object]
-    modules = [sys.modules[each.__module__] for each in classes if each.__module__ in sys.modules]
-    for holder in (*classes, *modules):
-        for function in tuple(vars(holder).values()):
-            code = getattr(getattr(function, "function", function), "__code__", None)
-            own = not trusted(getattr(function, "__module__", ""))
-            if own and isinstance(code, CodeType) and "type" in scan(code).read:
-                where = f"{code.co_filename}:{code.co_firstlineno}"
-                raise OutsideRounds("type() of a value is asked for", where=where)
 
 
 def _starting(protocol: Protocol, process: Process, core: RoundCore) -> Any:
