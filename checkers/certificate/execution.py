@@ -159,10 +159,11 @@ class Execution:
             raise Beyond("adds")
         data = self._written(slot, operation.value)
         told = self._written(signal, operation.signal_value)
-        immediate = self.profile.immediate
-        if (immediate or slot.region.on_chip) and (immediate or signal.region.on_chip):
+        if self.profile.immediate or (slot.region.on_chip and signal.region.on_chip):
             self._store(process, [data, told])
             return self._advance(process)
+        if slot.region.on_chip or signal.region.on_chip:
+            raise Beyond("a put that reaches on-chip memory atom by atom")
         landings = self._landings(*data)
         signals = self._landings(*told)
         first = self.record.landings + len(landings)
