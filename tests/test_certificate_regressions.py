@@ -1,4 +1,4 @@
-"""The certificate where some memory is on the chip: stores there land as they are made."""
+"""What the certificate and the full graph once saw differently, mostly of memory on the chip."""
 
 from __future__ import annotations
 
@@ -83,3 +83,64 @@ def test_a_put_with_signal_reaches_the_chip_atom_by_atom(
     found = answers(verdict(made))
     assert (Answer.VIOLATED in found.values()) is (atomicity == 8)
     assert isinstance(certify(made, question_of(made, "halves")), Verdict) is (atomicity == 16)
+
+
+class Heard(Protocol):
+    """The condition of a wait keeps what it was asked, and the role looks at that."""
+
+    counts: bool = parameter(False, "it counts, in a variable of the role")
+
+    def memory(self) -> None:
+        self.flag = Region(index=(), block=8)
+
+    @role
+    async def setter(self, core: Core) -> None:
+        await core.put(self.flag[core.rank], 1)
+        await core.quiet()
+
+    @role
+    async def waiter(self, core: Core) -> None:
+        seen: list[int] = []
+        times = 0
+
+        def keeps(flag: int) -> bool:
+            seen.append(flag)
+            return flag == 1
+
+        def counts(flag: int) -> bool:
+            nonlocal times
+            times += 1
+            return flag == 1
+
+        await core.wait_until(self.flag[core.rank], counts if self.counts else keeps)
+        core.check(times or seen, "nothing was kept")
+
+
+@pytest.mark.parametrize("counts", [True, False])
+def test_a_condition_leaves_nothing_behind_in_its_role(counts: bool) -> None:
+    """How often a condition was asked is no part of a run: no engine lets a role see it."""
+    made = with_settings(instance(Heard, ranks=1), counts=counts)
+    assert answers(verdict(made))["checks"] is Answer.VIOLATED
+    assert not isinstance(certify(made, question_of(made, "heard")), Verdict)
+
+
+class Signalled(Protocol):
+    """Two cores put data and add to one counter that nobody waits for."""
+
+    def memory(self) -> None:
+        self.data, self.total = Region(index=(2,), block=8), Region(index=(), block=8)
+
+    @role(instances=2)
+    async def sender(self, core: Core) -> None:
+        data, total = self.data[core.rank][core.index], self.total[core.rank]
+        await core.put_with_signal(data, 1, total, 1, adds=True)
+        await core.quiet()
+
+
+@pytest.mark.parametrize("fabric", ["sc", "cm384"])
+def test_signals_that_add_do_not_race(fabric: str) -> None:
+    """An added signal is an atomic, also where a put has landed when it is issued."""
+    made = instance(Signalled, load_profile(fabric), ranks=1)
+    for engine in ("reference", "reduced"):
+        assert verdict(made, engine).answer is Answer.PROVED, engine
+    assert isinstance(certify(made, question_of(made, "signalled")), Verdict)
