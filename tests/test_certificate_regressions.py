@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncproof.checkers.certificate import certify
+from syncproof.checkers.certificate import certify, sweeps
 from syncproof.checkers.explicit.check import question_of
 from syncproof.models.core import Core
 from syncproof.models.memory import Region
@@ -144,3 +144,32 @@ def test_signals_that_add_do_not_race(fabric: str) -> None:
     for engine in ("reference", "reduced"):
         assert verdict(made, engine).answer is Answer.PROVED, engine
     assert isinstance(certify(made, question_of(made, "signalled")), Verdict)
+
+
+class Insisting(Protocol):
+    """A sweep that has a loop of its own, and so need not fail to go on."""
+
+    def memory(self) -> None:
+        self.flag = Region(index=(), block=8)
+
+    @role
+    async def setter(self, core: Core) -> None:
+        await core.put(self.flag[core.rank], 1)
+        await core.quiet()
+
+    @role
+    async def waiter(self, core: Core) -> None:
+        async def look() -> bool:
+            while await core.load(self.flag[core.rank]) != 1:
+                pass
+            return True
+
+        await core.poll_until(look)
+
+
+def test_a_sweep_that_goes_on_by_itself_has_no_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is tried on so many loads in all, whatever the number of loads of each try."""
+    monkeypatch.setattr(sweeps, "MOST_LOADS", 1_000)
+    made = instance(Insisting, ranks=1)
+    assert verdict(made).answer is Answer.PROVED
+    assert "too many different things" in str(certify(made, question_of(made, "insisting")))
