@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from syncproof.models.lowering import ActionKind
 from syncproof.models.nodes import Node
+from syncproof.models.outbox import ADD
 from syncproof.models.transitions import Access, Outline
 
 LOCAL = frozenset(
@@ -35,5 +36,6 @@ def accesses_of(node: Node, number: int) -> list[Access]:
     if action.kind is ActionKind.UPDATE:
         return [Access(cell, True, True, False) for cell in action.cells]
     if action.kind is ActionKind.WRITE:
-        return [Access(c, True, True, not action.synchronizing) for c, _, _ in action.writes]
+        is_put = not action.synchronizing
+        return [Access(c, True, True, is_put and mode != ADD) for c, _, mode in action.writes]
     return []

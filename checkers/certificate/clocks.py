@@ -228,7 +228,9 @@ def has_landed(process: int, landing: int, known: Known, landings: Landings) -> 
 def issue(landing: int, process: int, known: Known, landings: Landings, rows: Rows) -> bool:
     """A put is issued; False if there is no room for what its issuer knows."""
     landings.step[landing] = known.own[process]
-    landings.covers[landing] = max(known.complete[process], known.fenced[process])
+    landings.covers[landing] = known.complete[process]
+    if not landings.at_once[landing]:  # a fence does not hold back what never is on the way
+        landings.covers[landing] = max(known.complete[process], known.fenced[process])
     landings.unproved[landing] = known.unproved[process]
     known.unproved[process] = landing
     if not landings.uses[landing]:

@@ -36,6 +36,7 @@ from syncproof.checkers.certificate.roles import LiveRoles, NotCertified
 from syncproof.checkers.explicit.search import Meter
 from syncproof.models.errors import UserError
 from syncproof.models.instance import Parts
+from syncproof.models.lowering import frozen
 from syncproof.models.memory import Region, Slot
 from syncproof.models.nodes import LONGEST_HISTORY
 from syncproof.models.operations import Kind, Operation
@@ -159,10 +160,11 @@ class Execution:
             raise Beyond("adds")
         data = self._written(slot, operation.value)
         told = self._written(signal, operation.signal_value)
-        immediate = self.profile.immediate
-        if (immediate or slot.region.on_chip) and (immediate or signal.region.on_chip):
+        if self.profile.immediate or (slot.region.on_chip and signal.region.on_chip):
             self._store(process, [data, told])
             return self._advance(process)
+        if slot.region.on_chip or signal.region.on_chip:
+            raise Beyond("a put that reaches on-chip memory atom by atom")
         landings = self._landings(*data)
         signals = self._landings(*told)
         first = self.record.landings + len(landings)
@@ -236,7 +238,7 @@ class Execution:
 
     def wait(self, process: int, operation: Operation) -> bool:
         """A wait for one place: how far back it would have failed is written down."""
-        slot, predicate = _slot(operation), operation.predicate
+        slot, predicate = _slot(operation), _test(operation)
         if operation.update is not None or predicate is None:
             raise Beyond("atomics")
         access = self.places.access(slot.region, slot.names)
@@ -353,6 +355,12 @@ def _slot(operation: Operation) -> Slot:
     if not isinstance(operation.slot, Slot):
         raise UserError(f"{operation.kind.value} on {type(operation.slot).__name__}")
     return operation.slot
+
+
+def _test(operation: Operation) -> Callable[[Any], Any] | None:
+    """What a wait asks; what it does to variables of the role is lost, as in all engines."""
+    function = operation.predicate
+    return frozen(operation).predicate if getattr(function, "__closure__", None) else function
 
 
 def _beyond(execution: Execution, process: int, operation: Operation) -> bool:

@@ -12,6 +12,9 @@ from syncproof.checkers.certificate.roles import LiveRoles, NotCertified
 from syncproof.models.identity import discard
 from syncproof.models.operations import Kind, Operation
 
+MOST_LOADS = 50_000
+"""How many loads a sweep is tried on in all; one with a loop of its own has no end of them."""
+
 
 @dataclass(frozen=True)
 class Found:
@@ -43,6 +46,7 @@ class Sweep:
         self._known, self._values, self._alternatives = known, values, alternatives
         self._fingerprint = b""
         self._passed: Any = None
+        self._loads = 0
 
     def judge(self, after: int) -> int:
         """What has surely happened when the sweep passes, whatever it finds.
@@ -81,6 +85,9 @@ class Sweep:
             options = self._alternatives(operation, known, after)
             if len(values) == len(path):
                 path.append(0)
+            self._loads += 1
+            if self._loads > MOST_LOADS:
+                raise TooMany
             chosen = options[path[len(values)]]
             left.append(len(options) - 1 - path[len(values)])
             known |= chosen.surely
