@@ -46,6 +46,12 @@ class Bounds:
                 where="--experts",
                 expected=f"a multiple of {self.ranks}",
             )
+        if self.topk > self.experts_in_all:
+            raise UserError(
+                f"{self.topk} experts for a token, of {self.experts_in_all}",
+                where="--topk",
+                expected=f"at most {self.experts_in_all}",
+            )
         if not isinstance(self.routing, str):
             self._check_table(self.routing)
 

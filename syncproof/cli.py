@@ -355,6 +355,9 @@ class Terminated(KeyboardInterrupt):
 
 def main() -> NoReturn:
     """The program: run the command that was typed and exit with its code."""
+    # Beside the modules, what numba keeps would stay behind when the package is replaced
+    caches = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    os.environ.setdefault("NUMBA_CACHE_DIR", os.path.join(caches, "syncproof", "numba"))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

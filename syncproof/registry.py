@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 import syncproof.protocols
+from syncproof.awaits import check_awaits
 from syncproof.models.errors import UserError
 from syncproof.models.protocol import Protocol
 
@@ -174,6 +175,7 @@ def _load(path: Path) -> ModuleType:
         where = f"{path}:{line}" if line else str(path)
         cause = error.__cause__ if isinstance(error.__cause__, UserError) else error
         raise UserError(f"does not import: {_words(cause)}", where=where) from error
+    check_awaits(inspect.getsource(module), str(path))
     return module
 
 
