@@ -45,13 +45,14 @@ class Round:
     """The number of a round; ``least`` is a number that it is never below.
 
     ``note``, if there is one, is told of every test; ``origin`` says where the value was read.
+    Its own names end with a line: a number has no such, and a role that asks for one gets none.
     """
 
     def __init__(
         self, value: int, least: int = 0, note: Note | None = None, origin: Hashable = None
     ) -> None:
-        self.value, self.least = value, min(least, MOST_LEAST)
-        self.note, self.origin = note, origin
+        self.number_, self.least_ = value, min(least, MOST_LEAST)
+        self.note_, self.origin_ = note, origin
 
     # A role may ask whether a round is a number, as it is where rounds are bounded.
     __class__ = property(lambda self: int)
@@ -71,19 +72,19 @@ class Round:
 
     def __hash__(self) -> int:
         # A set or a dict would take a role's round to differ from a number without comparing them.
-        if self.note is not None:
+        if self.note_ is not None:
             raise self._outside("a round is looked up in a set or a dict")
-        return hash(("round", self.value))
+        return hash(("round", self.number_))
 
-    def moved(self, by: int) -> Round:
+    def moved_(self, by: int) -> Round:
         """The round that comes ``by`` later in the same frame."""
-        return Round(self.value + by, self.least, self.note, self.origin)
+        return Round(self.number_ + by, self.least_, self.note_, self.origin_)
 
     # What a role can do
 
     def __add__(self, other: object) -> Round:
         number = self._whole(other, "added to")
-        return Round(self.value + number, self.least + number, self.note, self.origin)
+        return Round(self.number_ + number, self.least_ + number, self.note_, self.origin_)
 
     __radd__ = __add__
 
@@ -91,17 +92,17 @@ class Round:
         if isinstance(other, Round):
             if isinstance(other, Old):
                 raise NeedsLookback
-            difference = self.value - other.value
+            difference = self.number_ - other.number_
             self._noted("-", other, difference)
             return difference
         number = self._whole(other, "subtracted from")
-        return Round(self.value - number, self.least - number, self.note, self.origin)
+        return Round(self.number_ - number, self.least_ - number, self.note_, self.origin_)
 
     def __mod__(self, other: object) -> Any:
         number = self._whole(other, "a modulus of")
         if number <= 0:
             raise self._outside(f"a round modulo {number}", "a positive modulus")
-        residue = self.value % number
+        residue = self.number_ % number
         self._noted("%", number, residue)
         return residue
 
@@ -109,7 +110,7 @@ class Round:
         if isinstance(other, Old):
             return bool(other == self)
         if isinstance(other, Round):
-            found = self.value == other.value
+            found = self.number_ == other.number_
             self._noted("==", other, found)
             return found
         return self._above(other) if isinstance(other, Number) else NotImplemented
@@ -121,7 +122,7 @@ class Round:
         if isinstance(other, Old):
             return not other < self
         if isinstance(other, Round):
-            found = self.value < other.value
+            found = self.number_ < other.number_
             self._noted("<", other, found)
             return found
         return self._above(other)
@@ -141,7 +142,7 @@ class Round:
         """False if a round surely is above a plain number; else the test is not decided."""
         if not isinstance(other, int | float) or isinstance(other, Round):
             raise self._outside(f"a round is compared with {type(other).__name__}")
-        if self.least > other:
+        if self.least_ > other:
             return False
         raise self._outside(
             f"a round is compared with {other}, which tells one round from all others",
@@ -160,7 +161,7 @@ class Round:
         raise self._outside(f"{type(number).__name__} is {how} a round", "a whole number")
 
     def _noted(self, test: str, other: Round | int, found: Any) -> None:
-        note = self.note or (other.note if isinstance(other, Round) else None)
+        note = self.note_ or (other.note_ if isinstance(other, Round) else None)
         if note is not None:
             note(test, self, other, found)
 
@@ -174,6 +175,9 @@ class Round:
     __mul__ = __rmul__ = __floordiv__ = __rfloordiv__ = __truediv__ = __rtruediv__ = _refused
     __rmod__ = __rsub__ = __neg__ = __pos__ = __abs__ = __invert__ = __divmod__ = _refused
     __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = __pow__ = __rpow__ = _refused
+    real = imag = numerator = denominator = conjugate = property(_refused)
+    bit_length = bit_count = to_bytes = from_bytes = property(_refused)
+    as_integer_ratio = is_integer = property(_refused)
     __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = __round__ = __trunc__ = _refused
 
 
@@ -182,9 +186,9 @@ class Old(Round):
 
     __hash__ = Round.__hash__
 
-    def moved(self, by: int) -> Old:
+    def moved_(self, by: int) -> Old:
         """The same, seen in a frame that is moved by ``by``."""
-        return Old(self.value + by, self.least, self.note, self.origin)
+        return Old(self.number_ + by, self.least_, self.note_, self.origin_)
 
     def __add__(self, other: object) -> Round:
         raise NeedsLookback
@@ -207,7 +211,7 @@ class Old(Round):
         return not self < other
 
     def _before(self, other: Round) -> None:
-        if isinstance(other, Old) or other.value < self.value:
+        if isinstance(other, Old) or other.number_ < self.number_:
             raise NeedsLookback
         self._noted("old", other, True)
 
@@ -274,7 +278,7 @@ def _key(key: tuple[Any, ...]) -> tuple[Any, Any, Any, Any]:
 
 def bare(value: Any) -> Any:
     """``value`` with nothing in its rounds but their numbers, so that equal ones are alike."""
-    return mapped(value, lambda r: type(r)(r.value))
+    return mapped(value, lambda r: type(r)(r.number_))
 
 
 def rounds_in(value: Any) -> list[Round]:
@@ -297,7 +301,7 @@ class _Spelled(tuple[Any, ...]):
 
 def spelled(value: Any) -> Any:
     """``value`` with each round written out with all that is known of it."""
-    return mapped(value, lambda r: _Spelled((type(r).__name__, r.value, r.least)))
+    return mapped(value, lambda r: _Spelled((type(r).__name__, r.number_, r.least_)))
 
 
 # What roles see
@@ -307,16 +311,16 @@ class RoundIterator:
     """Gives the rounds of a run one by one; asks before each but the first whether it is over."""
 
     def __init__(self, ask: Ask, note: Note) -> None:
-        self.ask, self.note, self.value = ask, note, 0
+        self.ask, self.note_, self.number_ = ask, note, 0
 
     def __iter__(self) -> Iterator[Round]:
         return self
 
     def __next__(self) -> Round:
-        found = Round(self.value, 0, self.note)
-        if self.value and self.ask((ENDS, Round(self.value)), (False, True)):
+        found = Round(self.number_, 0, self.note_)
+        if self.number_ and self.ask((ENDS, Round(self.number_)), (False, True)):
             raise StopIteration
-        self.value += 1
+        self.number_ += 1
         return found
 
 

@@ -469,7 +469,7 @@ def test_a_round_long_past_is_before_all_that_are_kept() -> None:
 def test_a_value_that_may_hide_a_round_is_refused() -> None:
     """Values are moved only if they are known to the last part."""
     part = Part(0, 1, 0, Round(3), "lead")
-    moved = mapped((part, 5), lambda r: Round(r.value - 2))
+    moved = mapped((part, 5), lambda r: Round(r.number_ - 2))
     assert moved[0].round == Round(1) and moved[1] == 5
     assert all(mapped(kind(), lambda r: r) == kind() for kind in LEAVES[:4])
     with pytest.raises(OutsideRounds):

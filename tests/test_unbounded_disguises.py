@@ -87,6 +87,10 @@ class InDisguise(Protocol):
                 return str(round) != "2"
             case "a width":
                 return f"{round:03}" != "002"
+            case "a name that numbers do not have":
+                return any(getattr(round, name, 2) != 2 for name in ("value", "least", "note"))
+            case "a name that numbers have":
+                return getattr(round, "real", 2) != 2
             case "an error that is caught":
                 try:
                     return round != 2
@@ -133,6 +137,8 @@ DISGUISES = (
     "a text",
     "a width",
     "an error that is caught",
+    "a name that numbers do not have",
+    "a name that numbers have",
     "a choice by a text",
     "a choice by an old round",
     "a ghost of the round before",

@@ -49,7 +49,7 @@ class RoundValues(Values):
         found = self._number.get(key)
         if found is None:
             found = self._number[key] = len(self._known)
-            self._known.append(mapped(value, lambda r: type(r)(r.value, r.least)))
+            self._known.append(mapped(value, lambda r: type(r)(r.number_, r.least_)))
         return found
 
     def __getitem__(self, number: int) -> Hashable:
@@ -61,7 +61,7 @@ class RoundValues(Values):
         def copied(each: Round) -> Round:
             place = (number, len(places))
             places.append(each)
-            return type(each)(each.value, each.least, self.note, place)
+            return type(each)(each.number_, each.least_, self.note, place)
 
         read: Hashable = mapped(value, copied)
         return read
@@ -85,20 +85,22 @@ class RoundValues(Values):
             least = -(10**9) if bound is None else bound
             value = mapped(
                 self._known[number],
-                lambda r: Old(least, r.least) if type(r) is Old else r.moved(by),
+                lambda r: Old(least, r.least_) if type(r) is Old else r.moved_(by),
             )
             self._fed[key] = self.number(value)
         return self._fed[key]
 
     def aged(self, number: int, horizon: int) -> int:
         """The value with each round below ``horizon`` long past."""
-        value = mapped(self._known[number], lambda r: Old(0, r.least) if r.value < horizon else r)
+        value = mapped(
+            self._known[number], lambda r: Old(0, r.least_) if r.number_ < horizon else r
+        )
         return self.number(value)
 
 
 def settled(each: Round, by: int) -> Round:
     """A round in the frame of a state: of one long past nothing but its least value is kept."""
-    return Old(0, each.least) if type(each) is Old else Round(each.value + by, each.least)
+    return Old(0, each.least_) if type(each) is Old else Round(each.number_ + by, each.least_)
 
 
 class Channel:
@@ -131,12 +133,12 @@ class Channel:
         if self.replayed is not None:
             return self.replayed[spelled(name)]
         rounds = rounds_in(name)
-        oldest = min(r.value for r in rounds)
+        oldest = min(r.number_ for r in rounds)
         if self.base is not None and oldest < self.base - 1 - self.lookback:
             raise NeedsLookback
         if any(type(r) is Old for r in rounds):
             raise NeedsLookback  # which of all that are long past is not known
-        if max(r.value for r in rounds) - (self.base or 0) > MOST_AHEAD:
+        if max(r.number_ for r in rounds) - (self.base or 0) > MOST_AHEAD:
             raise OutsideRounds("a role goes on from round to round without an operation")
         own = self.values.number(("choice", name))
         askers = self.askers.setdefault(mapped(name, lambda r: "r"), set())
@@ -179,4 +181,4 @@ Term = tuple[Hashable, int]
 
 
 def _term(each: Round | int) -> Term:
-    return (each.origin, each.value) if isinstance(each, Round) else ("number", each)
+    return (each.origin_, each.number_) if isinstance(each, Round) else ("number", each)

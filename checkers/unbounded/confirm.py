@@ -70,7 +70,7 @@ def choices_on_the_way(graph: Graph, found: Found) -> dict[Hashable, Hashable]:
 
 
 def _counted(shift: int, each: Round) -> int:
-    return each.value + shift
+    return each.number_ + shift
 
 
 def _states_on_the_way(graph: Graph, found: Found) -> list[tuple[State, int]]:

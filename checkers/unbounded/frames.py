@@ -65,18 +65,18 @@ class RoundIdentity(Identity):
         self.kept: set[Hashable] = set()
 
     def _round(self, walk: Walk, each: Any) -> None:
-        if each.origin is not None:
-            self.kept.add(each.origin)
-            each.origin = None  # from now on it is the role's own
+        if each.origin_ is not None:
+            self.kept.add(each.origin_)
+            each.origin_ = None  # from now on it is the role's own
         walk.tokens.append(type(each).__name__)
         self._places.append(len(walk.tokens))
-        walk.tokens += (each.value, each.least)
+        walk.tokens += (each.number_, each.least_)
 
     def _counts(self, walk: Walk, each: Any) -> None:
-        self._counting.append(each.value)
+        self._counting.append(each.number_)
         walk.tokens.append("rounds")
         self._places.append(len(walk.tokens))
-        walk.tokens.append(each.value)
+        walk.tokens.append(each.number_)
 
     def _chain(self, coroutine: CoroutineType[Any, Any, Any]) -> Any:
         """The frames, without the variables that are not read any more."""

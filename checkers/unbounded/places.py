@@ -57,9 +57,9 @@ class Reader:
 
             def without(each: Round) -> Hashable:
                 if type(each) is Old:
-                    return ("old", each.least)
-                found.append(each.value)
-                return ("round", each.least)
+                    return ("old", each.least_)
+                found.append(each.number_)
+                return ("round", each.least_)
 
             shape = typed(mapped(self.values.plain(number), without))
             self._read[number] = (shape, tuple(found))
@@ -278,7 +278,7 @@ class Stepper:
             place = 0
             for j, each in enumerate(held):
                 if type(each) is not Old:
-                    found.setdefault((fed, j), []).append((("cell", cell, place), each.value))
+                    found.setdefault((fed, j), []).append((("cell", cell, place), each.number_))
                     place += 1
         return found
 

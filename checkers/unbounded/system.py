@@ -104,8 +104,8 @@ class Beside(Ghosts):
 
         def telling(each: Round) -> Round:
             if type(each) is Old:
-                return Old(UNKNOWN, each.least, self.note)
-            return Round(each.value, each.least, self.note)
+                return Old(UNKNOWN, each.least_, self.note)
+            return Round(each.number_, each.least_, self.note)
 
         return mapped(value, telling)
 
@@ -145,7 +145,7 @@ class Beside(Ghosts):
         """A statement with the key under which all processes find the same."""
         if not isinstance(said, Sent | Consumed | GhostUpdate | GhostCheck):
             return said
-        if any(type(r) is Old or r.value < self.horizon for r in rounds_in(said.key)):
+        if any(type(r) is Old or r.number_ < self.horizon for r in rounds_in(said.key)):
             raise NeedsLookback
         if isinstance(said, Sent | Consumed):
             return replace(said, key=bare(said.key))
@@ -399,7 +399,7 @@ class Quotient:
         if found is None:
             value = self.system.round_values.plain(name)
             assert isinstance(value, tuple)
-            rounds = [r.value for r in rounds_in(value) if type(r) is Round]
+            rounds = [r.number_ for r in rounds_in(value) if type(r) is Round]
             about = mapped(value[1], lambda r: "r") if value[0] == "choice" else value[1]
             oldest, latest = min(rounds, default=UNKNOWN), max(rounds, default=UNKNOWN)
             found = self._looks[name] = (value[0], about, oldest, latest)

@@ -45,7 +45,8 @@ def job_data(job: Job) -> dict[str, Any]:
 
 def job_from(data: dict[str, Any]) -> Job:
     """The job that `job_data` made plain."""
-    asked = {k: tuple(v) if isinstance(v, list) else v for k, v in data["request"].items()}
+    told: dict[str, Any] = data["request"]
+    asked: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in told.items()}
     mutant = mutant_from(data["mutant"]) if data["mutant"] else None
     return Job(**{**data, "request": Request(**asked), "mutant": mutant})
 
