@@ -327,6 +327,11 @@ def test_printed_command_asks_the_same_again(tmp_path: Path, capsys: Captured) -
 # Interrupts
 
 
+def heeds_interrupts() -> None:
+    """What a shell starts in the background ignores Ctrl-C, and so would all that it starts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_interrupt_says_what_was_covered(number: int, code: int, tmp_path: Path) -> None:
     """Ctrl-C and SIGTERM end a long search with its partial verdict and whole files.
@@ -341,6 +346,7 @@ def test_interrupt_says_what_was_covered(number: int, code: int, tmp_path: Path)
         stderr=theirs,
         text=True,
         env={**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm"},
+        preexec_fn=heeds_interrupts,
     ) as process:
         os.close(theirs)
         shown = b""

@@ -30,6 +30,7 @@ from syncproof.models.verdict import Answer
 from syncproof.reports.gate_page import gate_page
 from syncproof.reports.markdown import markdown
 from tests import gates
+from tests.test_cli import heeds_interrupts
 
 DOORBELL = Path(__file__).parent / "data" / "doorbell.py"
 Captured = pytest.CaptureFixture[str]
@@ -359,7 +360,9 @@ def test_interrupt_says_what_was_covered_and_leaves_nothing_running(
     gate = "obligations: [{protocol: doorbell.py, rounds: 1}, {protocol: marks.py}]"
     (tmp_path / "g.yaml").write_text(gate)
     command = [sys.executable, "-m", "syncproof", "gate", "g.yaml", "--no-cache", "--workers", "1"]
-    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as running:
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, text=True, preexec_fn=heeds_interrupts
+    ) as running:
         pid = tmp_path / "pid"
         while running.poll() is None and not (pid.exists() and pid.read_text()):
             time.sleep(0.05)
