@@ -210,11 +210,36 @@ def run_protocol(log: str, quiet: bool, runs: int, clock: str, cores: int, **ask
     )
     from syncproof.request import Request
 
+    _refuse_given(_ONLY_VIRTUAL if clock == "real" else _ONLY_REAL, f"--time {clock}")
     options = options_from(asked)
     request = Request(**asked)
     if clock == "virtual":
-        return run_in_virtual_time(request, options, cores)
+        return run_in_virtual_time(request, options, cores, quiet=quiet)
     return run(request, with_properties(options, request), Output(log, quiet, runs))
+
+
+_ONLY_VIRTUAL = ("cores",)
+_ONLY_REAL = (
+    "schedule",
+    "adversary",
+    "payload",
+    "domain",
+    "conform",
+    "seconds",
+    "patience",
+    "log",
+    "runs",
+    "properties",
+)
+
+
+def _refuse_given(names: Sequence[str], beside: str) -> None:
+    """Refuse options that were typed and would not be looked at."""
+    context = click.get_current_context()
+    for option in context.command.params:
+        source = context.get_parameter_source(option.name or "")
+        if option.name in names and source is click.core.ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"{option.opts[0]} says nothing together with {beside}")
 
 
 @cli.command()

@@ -155,8 +155,11 @@ def _on(name: str, verdict: Verdict) -> PropertyVerdict:
     return PropertyVerdict(name, Answer.PROVED if proved else Answer.UNDECIDED)
 
 
-def unfinished(question: Question, engine: str, counts: tuple[int, int], reason: str) -> Verdict:
+def unfinished(
+    instance: Instance, question: Question, engine: str, counts: tuple[int, int], reason: str
+) -> Verdict:
     """The verdict of an engine that was cut off after ``counts``: states and depth."""
     states, depth = counts
     undecided = [PropertyVerdict(each, Answer.UNDECIDED, reason) for each in question.properties]
-    return Verdict(question, engine, tuple(undecided), states, 0, depth)
+    assumed = instance.protocol().assumptions()
+    return Verdict(question, engine, tuple(undecided), states, 0, depth, assumed)

@@ -52,7 +52,7 @@ class Swarm(Engine):
             with executor_of(self.request.cluster, workers) as (executor, losses):
                 return check(instance, question, executor, job, self.request.swarm, losses, report)
         except ClusterMissing as error:
-            return unfinished(question, self.name, (0, 0), str(error))
+            return unfinished(instance, question, self.name, (0, 0), str(error))
 
 
 def swarm_of(request: Request) -> Swarm:

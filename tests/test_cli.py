@@ -405,3 +405,11 @@ def test_help_imports_nothing_heavy() -> None:
     assert (ended.returncode, ended.stderr) == (0, b"")
     assert b"Usage: check-protocol" in ended.stdout
     assert ended.stdout.endswith(b"\nheavy:\n")
+
+
+def test_an_engine_that_is_cut_off_still_says_what_it_assumes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """An answer without a search names the assumptions that were made with the question."""
+    assert run(["sp", "--ranks", "4000", "--memory", "60M"]) == 3
+    assert "assuming  reserved_sentinel" in capsys.readouterr().out

@@ -97,6 +97,9 @@ def test_run_that_does_not_end_in_time_is_not_finished(capsys: Captured) -> None
         (["--ranks", "4096", "--tokens", "8"], "GiB"),
         (["--time", "virtual", "--fabric", "sc"], "latency_ns"),
         (["--runs", "2", "--log", "x.jsonl"], "one run"),
+        (["--time", "virtual", "--payload", "bf17"], "--payload says nothing together with"),
+        (["--time", "virtual", "--no-conform"], "--conform says nothing together with"),
+        (["--cores", "3"], "--cores says nothing together with --time real"),
     ],
 )
 def test_bad_options_are_refused(words: list[str], said: str, capsys: Captured) -> None:

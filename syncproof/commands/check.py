@@ -148,7 +148,7 @@ def _ask_one(asked: Asked, engine: Engine, budget: Budget) -> Verdict:
     least = least_bytes(asked)
     if budget.memory and least > budget.memory:
         reason = f"its memory alone takes {least / 2**30:.1f} GiB: raise --memory, or ask for less"
-        return unfinished(asked.question, engine.name, (0, 0), reason)
+        return unfinished(asked.instance, asked.question, engine.name, (0, 0), reason)
     with Progress(sys.stderr, most_states=budget.states, memory=resident_bytes) as progress:
         try:
             with memory_ceiling(budget.memory), blaming(asked.subject, innermost=True):
@@ -156,11 +156,11 @@ def _ask_one(asked: Asked, engine: Engine, budget: Budget) -> Verdict:
         except MemoryError:
             reason = "the memory ran out: raise --memory"
             counts = (progress.states, progress.depth)
-            return unfinished(asked.question, engine.name, counts, reason)
+            return unfinished(asked.instance, asked.question, engine.name, counts, reason)
         except KeyboardInterrupt:
             counts = (progress.states, progress.depth)
             raise Interrupted(
-                unfinished(asked.question, engine.name, counts, "interrupted")
+                unfinished(asked.instance, asked.question, engine.name, counts, "interrupted")
             ) from None
 
 

@@ -21,7 +21,7 @@ from syncproof.checkers.emulator.results import Blocked, Result, place_text
 from syncproof.checkers.emulator.run import Options
 from syncproof.checkers.emulator.run import run as run_once
 from syncproof.checkers.emulator.soak import EVERY_ADVERSARY, soak
-from syncproof.checkers.emulator.virtual import simulate
+from syncproof.checkers.emulator.virtual import Timed, simulate
 from syncproof.models.errors import UserError
 from syncproof.registry import blaming, find
 from syncproof.reports.columns import print_columns
@@ -106,7 +106,9 @@ def _show(progress: Progress, machine: Machine) -> None:
     progress.report(machine.steps, len(machine.fabric.in_flight), machine.blocks)
 
 
-def run_in_virtual_time(request: Request, options: Options, cores: int) -> int:
+def run_in_virtual_time(
+    request: Request, options: Options, cores: int, *, quiet: bool = False
+) -> int:
     """Run in virtual time and print where it goes, with every number that it rests on."""
     with redirect_stdout(sys.stderr):
         asked = resolve(request, find(request.protocol))
@@ -117,6 +119,20 @@ def run_in_virtual_time(request: Request, options: Options, cores: int) -> int:
         except RoleRaised as error:
             raise UserError(str(error)) from error
     console = console_on(sys.stdout)
+    if not quiet:
+        _print_times(console, timed)
+    outcome = "wrong" if timed.wrong else "stuck" if timed.blocked else "complete"
+    line = (
+        f"{request.protocol}: {outcome} latency={timed.latency / 1000:.3f}us "
+        f"end={timed.end / 1000:.3f}us steps={timed.steps} blocks={timed.blocks} "
+        f"cores={timed.cores}"
+    )
+    console.print(Text(printable(line)), soft_wrap=True)
+    return EXIT_CODES[outcome]
+
+
+def _print_times(console: Console, timed: Timed) -> None:
+    """Where the time goes, with every number that it rests on, and what went wrong."""
     table = Table(box=None, pad_edge=False)
     for title in ("role", "phase", "operation", "times", "mean ns", "longest ns"):
         table.add_column(title, justify="right" if "ns" in title or title == "times" else "left")
@@ -132,14 +148,6 @@ def run_in_virtual_time(request: Request, options: Options, cores: int) -> int:
     if timed.blocked:
         print_waiting(console, "nobody can go on", timed.blocked, ())
     console.print()
-    outcome = "wrong" if timed.wrong else "stuck" if timed.blocked else "complete"
-    line = (
-        f"{request.protocol}: {outcome} latency={timed.latency / 1000:.3f}us "
-        f"end={timed.end / 1000:.3f}us steps={timed.steps} blocks={timed.blocks} "
-        f"cores={timed.cores}"
-    )
-    console.print(Text(printable(line)), soft_wrap=True)
-    return EXIT_CODES[outcome]
 
 
 def _run(asked: Asked, options: Options, lines: list[str] | None) -> Result:
