@@ -10,6 +10,7 @@ from typing import Any, TypeVar, overload
 from syncproof.models.bounds import Bounds
 from syncproof.models.errors import UserError
 from syncproof.models.memory import Ghost, IndexWord, Pool, Region
+from syncproof.models.sealed import sealed
 
 Setting = bool | int | str
 P = TypeVar("P", bound="Protocol")
@@ -134,6 +135,10 @@ def role(
     return lambda f: _RoleMark(f, instances, on)
 
 
+_OURS = ("regions", "ghosts", "parts")
+"""What a protocol keeps of its own, which roles have no use for."""
+
+
 class Protocol:
     """Base of all protocols; a subclass defines ``memory`` and its roles.
 
@@ -163,6 +168,8 @@ class Protocol:
         self.parts: dict[str, Protocol] = {}
         self._sealed = False
         self.memory()
+        for name, value in vars(self).items():
+            self.__dict__[name] = value if name in _OURS else sealed(value)
         self._sealed = True
 
     def memory(self) -> None:
