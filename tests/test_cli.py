@@ -413,3 +413,19 @@ def test_an_engine_that_is_cut_off_still_says_what_it_assumes(
     """An answer without a search names the assumptions that were made with the question."""
     assert run(["sp", "--ranks", "4000", "--memory", "60M"]) == 3
     assert "assuming  reserved_sentinel" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--threads", "2"], "--threads with --engine auto"),
+        (["--threads", "2", "--engine", "reference"], "--threads with --engine reference"),
+        (["--budget-states", "5", "--engine", "smt"], "--budget-states with --engine smt"),
+    ],
+)
+def test_a_limit_that_the_engine_does_not_know_is_refused(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No option is taken and then not looked at."""
+    assert run(["sp", *words]) == 2
+    assert said in capsys.readouterr().err

@@ -28,6 +28,7 @@ from syncproof.reports.text import many
 from syncproof.request import Asked, Request, resolve
 
 INTERRUPTED = 130
+USING_THREADS = ("fast", "fast-full", "all")
 LEAST_BYTES_OF_A_CELL = 200
 """A cell is a Python object with its slot and its value number in a state."""
 
@@ -113,6 +114,12 @@ def run(request: Request, output: Output, also: Sequence[str] = ()) -> int:
 def _engines(request: Request) -> Sequence[Engine]:
     if request.cluster and not request.swarm:
         raise UserError("--cluster without --swarm", where="--cluster", expected="--swarm N")
+    if request.threads and request.engine not in USING_THREADS:
+        what = f"--threads with --engine {request.engine}, which uses one"
+        raise UserError(what, where="--threads", expected="--engine fast")
+    if request.budget_states and request.engine == "smt" and not request.unbounded:
+        what = "--budget-states with --engine smt, which visits none"
+        raise UserError(what, where="--budget-states", expected="--budget-seconds")
     if request.swarm and request.unbounded:
         raise UserError("--swarm with --rounds unbounded", where="--swarm", expected="--rounds R")
     if request.unbounded:
