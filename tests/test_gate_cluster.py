@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +71,30 @@ def test_a_child_that_does_not_end_is_late(folder: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(apart, "GRACE", 0.1)
     found = answer_apart(Job(Request("never.py", budget_seconds=0.1), str(folder)))
     assert "raise budget seconds" in found["late"]
+
+
+WORKER = (
+    "import sys\nfrom syncproof.gate.apart import answer_apart\n"
+    "from syncproof.gate.worker import Job\nfrom syncproof.request import Request\n"
+    "answer_apart(Job(Request('marks.py'), sys.argv[1]))"
+)
+
+
+def test_a_child_ends_with_its_worker(folder: Path) -> None:
+    """A worker that is killed in the middle of a job leaves nothing running."""
+    pid = folder / "pid"
+    (folder / "marks.py").write_text(
+        f"import os\n{HEADER}open({str(pid)!r}, 'w').write(str(os.getpid()))\n"
+        "while True:\n    pass\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", WORKER, str(folder)]) as running:
+        while running.poll() is None and not (pid.exists() and pid.read_text()):
+            time.sleep(0.05)
+        running.kill()
+    with pytest.raises(ProcessLookupError):
+        for _ in range(200):
+            os.kill(int(pid.read_text()), 0)
+            time.sleep(0.05)
 
 
 @pytest.mark.outside("dask")
