@@ -5,6 +5,7 @@ Commands import what they need when they run: ``--help`` answers without a solve
 
 from __future__ import annotations
 
+import difflib
 import io
 import os
 import platform
@@ -29,6 +30,9 @@ class _Commands(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         args = args or ["--help"]
         if args[0] not in self.commands and args[0] not in ("--help", "--version"):
+            near = difflib.get_close_matches(args[0], self.commands, n=2)
+            if near and len(args) > 1 and not args[1].startswith("-"):
+                raise click.UsageError(f"no command {args[0]!r} (perhaps {' or '.join(near)})")
             ctx.obj = tuple(self.commands)
             args = ["check", *args]
         return super().parse_args(ctx, args)

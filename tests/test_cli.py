@@ -429,3 +429,9 @@ def test_a_limit_that_the_engine_does_not_know_is_refused(
     """No option is taken and then not looked at."""
     assert run(["sp", *words]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_a_mistyped_command_gets_the_near_ones(capsys: pytest.CaptureFixture[str]) -> None:
+    """A word that is nearly a command, with an argument behind it, is not taken for a protocol."""
+    assert run(["shw", "sp"]) == 2
+    assert "no command 'shw' (perhaps show" in capsys.readouterr().err
