@@ -26,7 +26,7 @@ from syncproof.checkers.tla import compare as comparing
 from syncproof.checkers.tla import tlc
 from syncproof.checkers.tla.check import check, scratch, verdict_of
 from syncproof.checkers.tla.compare import compare
-from syncproof.checkers.tla.model import INVARIANTS, TERMINATION, WITHIN, model_of, omitted_steps
+from syncproof.checkers.tla.model import TERMINATION, invariants_for, model_of, omitted_steps
 from syncproof.checkers.tla.tlc import Limits
 from syncproof.checkers.tla.tools import Tools, found_tools
 from syncproof.checkers.tla.translate import Disagreement, followed
@@ -67,9 +67,15 @@ QUICK = (
     "dc-leads-repeat",
     "bsp-one-way",
     "bsp-no-second-barrier",
+    "cumsum-no-signal",
     "cumsum-no-status-wait",
     "ubep-no-signal",
     "ubep-no-status-wait",
+    "taskflow-exchange",
+    "taskflow-no-wait",
+    "taskflow-no-quiet",
+    "taskflow-no-trigger",
+    "taskflow-three-ranks",
 )
 
 
@@ -90,6 +96,7 @@ def test_obligation(name: str, tools: Tools) -> None:
     expected = {
         "HappensBefore is violated": "happens-before",
         "Checks is violated": "checks",
+        "Quiescent is violated": "quiescent",
         "deadlock": "deadlock-free",
     }
     assert violated(theirs) == violated(ours) == ([] if holds else [expected[it.expected]])
@@ -110,7 +117,7 @@ def ask_both(it: Obligation, tools: Tools) -> tuple[Verdict, Verdict]:
             tools,
             folder,
             Limits(),
-            invariants=[WITHIN, *(INVARIANTS[p] for p in asked if p in INVARIANTS)],
+            invariants=invariants_for(it.module, asked),
             temporal=[TERMINATION],
             deadlock=True,
         )
@@ -199,6 +206,56 @@ def test_observable_states_are_equal(
         sizes = [(side.states, side.steps) for side in (found.ours, found.theirs)]
         assert sizes[0] == sizes[1]
     assert found.ours.observable > 5
+
+
+@pytest.mark.outside("java", "tlc")
+@pytest.mark.parametrize("name", ["cumsum-no-signal", "taskflow-no-trigger"])
+def test_termination_alone_finds_a_hang(name: str, tools: Tools) -> None:
+    """Termination is violated by a hang also where nobody asks for deadlocks."""
+    it = OBLIGATIONS[name]
+    assert it.expected == "deadlock"
+    with scratch() as folder:
+        found = tlc.check(it.model, tools, folder, Limits(), temporal=[TERMINATION])
+    assert found.violated == "temporal"
+
+
+@pytest.mark.outside("java", "tlc")
+@pytest.mark.parametrize(
+    "name",
+    [
+        "bsp-one-way",
+        pytest.param("cumsum-no-tokens", marks=pytest.mark.long),
+        pytest.param("ubep-no-tokens", marks=pytest.mark.long),
+        pytest.param("taskflow-exchange", marks=pytest.mark.long),
+    ],
+)
+def test_fairness_knows_when_there_is_a_step(name: str, tools: Tools) -> None:
+    """The condition written by hand in the fairness is TLC's own: that Next is enabled."""
+    with scratch() as folder:
+        found = tlc.check(
+            OBLIGATIONS[name].model, tools, folder, Limits(), invariants=["HasStepIsEnabled"]
+        )
+    assert not found.violated and found.distinct > 100
+
+
+SCHEDULES = [
+    pytest.param(name, marks=() if name == "taskflow-exchange" else pytest.mark.long)
+    for name in ("taskflow-exchange", "taskflow-ordered", "taskflow-no-last-quiet")
+]
+
+
+@pytest.mark.outside("java", "tlc")
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_observable_states_of_a_schedule(
+    name: str, monkeypatch: pytest.MonkeyPatch, tools: Tools
+) -> None:
+    """The states of the first part of the layer are those of the part of the generated one."""
+    it = OBLIGATIONS[name]
+    monkeypatch.setattr(comparing, "model_of", lambda _: it.model)
+    found = compare(it.instance(), tools, Limits())
+    assert found.is_equal, (found.ours.shortest, found.theirs.shortest)
+    assert (found.ours.states, found.ours.steps) == (found.theirs.states, found.theirs.steps)
+    assert found.ours.observable > 1000
 
 
 @pytest.mark.outside("java", "tlc")

@@ -101,15 +101,9 @@ Init ==
 (* place (NextKernel).                                                      *)
 Next == ProgramsNext(Program)
 
-CoreStep(p) == ProcessStep(p, Program)
-RankStep(r) == SyncStep(OnRank(r), "rank", Program)
-
-(* Every process that can go on does, and the fabric delivers every put.    *)
-Fairness ==
-    /\ \A p \in Process : WF_vars(CoreStep(p)) /\ WF_vars(Landing(p, 1))
-    /\ \A r \in Rank : WF_vars(RankStep(r))
-
 Spec == Init /\ [][Next]_vars /\ Fairness
+
+HasStepIsEnabled == HasStep <=> ENABLED <<Next>>_vars
 
 Termination == <>AllDone
 ExactlyOnce == ExactlyOnceOf(TokensSent)

@@ -216,6 +216,33 @@ ProgramsNext(Program(_, _, _)) ==
     \/ Terminated
 
 (***************************************************************************)
+(* Fairness.                                                               *)
+(***************************************************************************)
+(* A process, the processes of a group, or the fabric has a step.  This is *)
+(* ENABLED <<Next>>_vars (HasStepIsEnabled), which TLC takes much longer   *)
+(* to find out.                                                            *)
+\* @type: $process => Bool;
+CanGoOn(p) ==
+    LET stage == at[p].stage
+    IN /\ stage \notin {"done", "sync"}
+       /\ stage \in Reading => Passes(todo[p][1], memory[todo[p][1].slot])
+       /\ stage = "quiet" => Quieted(p)
+
+\* @type: (Set($process), Str) => Bool;
+AreAt(ps, group) == \A p \in ps : at[p].stage = "sync" /\ todo[p][1].group = group
+
+HasStep ==
+    \/ \E p \in DOMAIN at : CanGoOn(p) \/ flight[p] # <<>>
+    \/ \E r \in Rank : AreAt(OnRank(r), "rank")
+    \/ AreAt(DOMAIN at, "all")
+
+(* WF_vars(Next): as long as there is a step, one is taken.  That asks less *)
+(* than fairness of every process and of the fabric, which it follows from, *)
+(* so that a run which ends under it ends under that too; and it is enough, *)
+(* as programs have no loops and every step goes on in one.                 *)
+Fairness == []<>(~ HasStep) \/ []<><<TRUE>>_vars
+
+(***************************************************************************)
 (* Properties.                                                             *)
 (***************************************************************************)
 (* Whatever is taken is what its source put for it. *)
