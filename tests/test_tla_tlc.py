@@ -22,6 +22,7 @@ from syncproof.checkers.explicit.check import question_of
 from syncproof.checkers.explicit.mutating import find_mutants
 from syncproof.checkers.explicit.replay import replay
 from syncproof.checkers.explicit.search import Budget
+from syncproof.checkers.tla import check as checking
 from syncproof.checkers.tla import compare as comparing
 from syncproof.checkers.tla import tlc
 from syncproof.checkers.tla.check import check, scratch, verdict_of
@@ -140,7 +141,7 @@ COMPARED = [
         settings,
         omitted,
         id=f"{module} {omitted or settings or 'sound'}",
-        marks=pytest.mark.long if number or module in HEAVY else (),
+        marks=() if omitted.endswith("offset") else pytest.mark.long if number or heavy else (),
     )
     for module, variants in {
         "SentinelPolling": [
@@ -161,9 +162,14 @@ COMPARED = [
             ({}, "aiv sync in sync_all"),
             ({}, "aiv wait_until status"),
         ],
-        "KernelDecomposition": [({}, ""), ({}, "count_core put status in take_count")],
+        "KernelDecomposition": [
+            ({}, ""),
+            ({}, "count_core put status in take_count"),
+            ({}, "count_core put_with_signal offset"),
+        ],
         "Ubep": [({}, ""), ({}, "count_core put_with_signal counting.offset")],
     }.items()
+    for heavy in [module in HEAVY]
     for number, (settings, omitted) in enumerate(variants)
 ]
 
@@ -206,6 +212,21 @@ def test_observable_states_are_equal(
         sizes = [(side.states, side.steps) for side in (found.ours, found.theirs)]
         assert sizes[0] == sizes[1]
     assert found.ours.observable > 5
+
+
+@pytest.mark.outside("java", "tlc")
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "name", ["cumsum-sound", "cumsum-no-window-wait", "ubep-sound", "ubep-no-window-wait"]
+)
+def test_observable_states_with_a_token(name: str, tools: Tools) -> None:
+    """Also with a token on its way, and with mutants in which it is taken before it is there."""
+    it = OBLIGATIONS[name]
+    found = compare(it.instance(), tools, Limits())
+    assert found.is_equal, (found.ours.shortest, found.theirs.shortest)
+    if it.expected == "everything holds":
+        sizes = [(side.states, side.steps) for side in (found.ours, found.theirs)]
+        assert sizes[0] == sizes[1]
 
 
 @pytest.mark.outside("java", "tlc")
@@ -291,6 +312,30 @@ def test_every_mutant_has_one_verdict(module: str, tools: Tools) -> None:
         if theirs.trace.fewest:
             assert len(theirs.trace.steps) == len(ours.trace.steps), mutant.name
         assert replay(theirs.trace, changed).reproduced, mutant.name
+
+
+@pytest.mark.outside("java", "tlc")
+@pytest.mark.long
+def test_every_mutant_of_a_schedule_has_one_verdict(
+    monkeypatch: pytest.MonkeyPatch, tools: Tools
+) -> None:
+    """TLC and `reference` say the same of every mutant of the first part of the layer."""
+    it = OBLIGATIONS["taskflow-exchange"]
+    instance = it.instance()
+    mutants = find_mutants(instance)
+    assert len(mutants) == 6
+    for mutant in mutants:
+        changed = mutant.applied(instance)
+        question = question_of(changed, it.module, mutant=mutant.name, properties=NOT_RACES)
+        monkeypatch.setattr(checking, "model_of", it.without(omitted_steps(changed)))
+        theirs = check(changed, question, "tla", Budget(), tools)
+        ours = check_explicitly(changed, question, "reference")
+        assert violated(theirs) == violated(ours), mutant.name
+        if theirs.trace is not None and ours.trace is not None:
+            assert len(theirs.trace.steps) == len(ours.trace.steps), mutant.name
+        monkeypatch.setattr(comparing, "model_of", it.without(omitted_steps(changed)))
+        found = compare(changed, tools, Limits())
+        assert found.is_equal, (mutant.name, found)
 
 
 @pytest.mark.outside("java", "tlc")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,12 @@ class Obligation:
         )
         return Model(self.module, f"---- MODULE Run ----\nEXTENDS {self.module}\n====\n", values)
 
+    def without(self, steps: Iterable[str]) -> Callable[[Instance], Model]:
+        """What `model_of` would say if it knew this instance without some steps."""
+        omitted = "{" + ", ".join(f'"{step}"' for step in steps) + "}"
+        other = replace(self, constants={**self.constants, "Omitted": omitted})
+        return lambda _: other.model
+
     def instance(self) -> Instance:
         """The instance of the protocol with the same constants."""
         given = self.constants
@@ -91,7 +98,7 @@ def exchange() -> type[Protocol]:
         events={name: each for name, each in layer.events.items() if name in events},
         launches=replace(layer.launches, zero=()),
     )
-    return type("Taskflow", (protocol_of(part),), {})
+    return type("Taskflow", (protocol_of(part),), {"__module__": Taskflow.__module__})
 
 
 def mutant_without(instance: Instance, steps: set[str]) -> Instance:

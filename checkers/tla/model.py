@@ -44,6 +44,9 @@ TERMINATION = "Termination"
 WITHIN = "Within"
 """The invariant that no run meets the in-flight bound."""
 
+SHIPPED = "syncproof.protocols."
+"""Where the protocols are that the modules state."""
+
 LARGEST_BLOCK = 512
 TOLD_APART = (Kind.PUT, Kind.QUIET, Kind.SYNC)
 """Steps that a module can leave out one by one, where a role has several that look alike."""
@@ -57,8 +60,17 @@ def specs_folder() -> Path:
 
 
 def module_of(kind: type[Protocol]) -> str:
-    """The module that states the protocol, named as its class; a `UserError` if there is none."""
+    """The module that states the protocol, named as its class; a `UserError` if there is none.
+
+    A class of somebody else may have the name of one of ours and do other things.
+    """
     name = kind.__name__
+    if not kind.__module__.startswith(SHIPPED):
+        raise UserError(
+            f"the TLA+ modules state the protocols that ship, not your {name}",
+            where="--engine tla",
+            expected="another engine",
+        )
     if not (specs_folder() / f"{name}.tla").is_file():
         modules = sorted(f.stem for f in specs_folder().glob("*.tla"))
         raise UserError(

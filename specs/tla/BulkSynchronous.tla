@@ -30,7 +30,9 @@ ASSUME Syncall = "ideal" /\ Cores > 1
 Process == {<<"aiv", r, c>> : r \in Rank, c \in 0 .. Cores - 1}
 
 Half(k) == k % Windows
+\* @type: (Int, Int, Int, Int) => $slot;
 Window(owner, source, t, k) == <<"window", owner, <<source, t, Half(k)>>>>
+\* @type: (Int, Int, Int) => $slot;
 Status(owner, source, k) == <<"status", owner, <<source, Half(k)>>>>
 Halves == 0 .. Windows - 1
 WindowSlots == {Window(r, s, t, k) : r \in Rank, s \in Rank, t \in 0 .. Tokens - 1, k \in Halves}

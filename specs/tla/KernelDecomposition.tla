@@ -24,6 +24,7 @@ CONSTANTS
 ASSUME OnePut
 
 Half(k) == k % Windows
+\* @type: (Int, Int, Int, Int) => $slot;
 Window(owner, source, t, k) == <<"window", owner, <<source, t, Half(k)>>>>
 WindowSlots ==
     {Window(r, s, t, k) : r \in Rank, s \in Rank, t \in 0 .. Tokens - 1, k \in 0 .. Windows - 1}

@@ -40,6 +40,7 @@ VARIABLES
     \* @type: Bool;
     failed
 
+\* @type: $slot;
 vars == <<memory, flight, routing, at, todo, known, consumed, failed>>
 
 Kept(step) == step \notin Omitted
@@ -47,6 +48,7 @@ Kept(step) == step \notin Omitted
 (***************************************************************************)
 (* Instructions.                                                           *)
 (***************************************************************************)
+\* @type: $slot;
 NoSlot == <<"", 0, <<>>>>
 Nothing ==
     [op |-> "", puts |-> <<>>, slot |-> NoSlot, fields |-> {}, field |-> "",
@@ -80,6 +82,7 @@ Waits(op, slot, fields, field, value, isKept) ==
     <<[Nothing EXCEPT !.op = IF isKept THEN op ELSE "load", !.slot = slot, !.fields = fields,
                       !.field = field, !.value = value]>>
 
+\* @type: Seq($instruction);
 Quiets == <<[Nothing EXCEPT !.op = "quiet"]>>
 
 (* sync: all processes of the "rank", or of "all" ranks, are here. *)

@@ -38,6 +38,7 @@ VARIABLES
     \* @type: Bool;
     failed
 
+\* @type: $slot;
 vars == <<memory, flight, at, failed>>
 
 ASSUME Direction = "forward" /\ Ranks > 1
@@ -60,8 +61,11 @@ Written(q, n) == <<q[2], q[3], n>>
 (* the sum of what came back.  A rank has a matrix core (AIC), a vector    *)
 (* core (AIV) that only communicates, and one that computes.               *)
 (***************************************************************************)
+\* @type: Int => $process;
 MatrixCore(r) == <<"queue", r, 0>>
+\* @type: Int => $process;
 SendingCore(r) == <<"queue", r, 1>>
+\* @type: Int => $process;
 VectorCore(r) == <<"queue", r, 2>>
 LayerQueues == UNION {{MatrixCore(r), SendingCore(r), VectorCore(r)} : r \in Rank}
 
@@ -149,6 +153,7 @@ Queue == DOMAIN Schedule.tasks
 \* @type: (Bool, Str, $slot, Int, $value) => Seq($instruction);
 Line(isKept, op, slot, amount, value) ==
     IF isKept THEN <<[op |-> op, slot |-> slot, amount |-> amount, value |-> value]>> ELSE <<>>
+\* @type: $slot;
 Nowhere == <<"", 0, <<>>>>
 
 \* @type: ($process, Int, $task) => Seq($instruction);

@@ -23,6 +23,7 @@ Sentinel == Mark
 Dispatch(l) == 2 * l
 Combine(l) == 2 * l + 1
 
+\* @type: (Int, Int, Int, Int) => $slot;
 Window(owner, source, t, call) == <<"scheme.window", owner, <<source, t, call % Windows>>>>
 WindowSlots ==
     {Window(r, s, t, h) : r \in Rank, s \in Rank, t \in 0 .. Tokens - 1, h \in 0 .. Windows - 1}
