@@ -219,11 +219,13 @@ class Old(Round):
 class NoBound:
     """Stands for the number of rounds where there is none; any use of it is an error."""
 
+    text, error = "the number of rounds is used, and there is none", OutsideRounds
+
     def __str__(self) -> str:
         return "unbounded"
 
     def _refused(self, *_: object) -> Never:
-        raise OutsideRounds("the number of rounds is used, and there is none")
+        raise self.error(self.text)
 
     __bool__ = __int__ = __index__ = __float__ = __hash__ = __iter__ = __len__ = _refused
     __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __neg__ = _refused
