@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Never, NoReturn
+from functools import wraps
+from typing import Any, Never, NoReturn, TypeVar, cast
 
 from syncproof.models.bounds import Bounds
 from syncproof.models.core import Core
@@ -33,6 +34,21 @@ class OutsideRanks(UserError):
 
 Refuse = Callable[[OutsideRanks], None]
 Ask = Callable[[tuple[Any, ...]], Any]
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def telling(method: F) -> F:
+    """Let ``refuse_`` of the object know of what is not covered, as a role may catch the error."""
+
+    @wraps(method)
+    def call(self: Any, *arguments: Any, **named: Any) -> Any:
+        try:
+            return method(self, *arguments, **named)
+        except OutsideRanks as error:
+            self.refuse_(error)
+            raise
+
+    return cast(F, call)
 
 
 class Rank:
@@ -62,11 +78,10 @@ class Rank:
     def __ne__(self, other: object) -> bool:
         return not self == other
 
+    @telling
     def outside_(self, what: str, expected: str = "") -> NoReturn:
         """Raise the error of a use that is not covered."""
-        error = OutsideRanks(what, expected=expected)
-        self.refuse_(error)
-        raise error
+        raise OutsideRanks(what, expected=expected)
 
     def _refused(self, *_: object) -> Never:
         self.outside_(
@@ -95,18 +110,17 @@ class NoRanks(NoBound):
     text = "the number of ranks is used, and it may be any"
     error = OutsideRanks
 
-    def __str__(self) -> str:
-        return "any"
-
 
 class RankBounds(Bounds):
     """The bounds of a pair among any number of ranks, with an expert on each rank."""
 
+    refuse_: Refuse
+
     @classmethod
-    def of(cls, bounds: Bounds) -> RankBounds:
+    def of(cls, bounds: Bounds, refuse: Refuse) -> RankBounds:
         """The bounds of a pair, as roles see them."""
         made = object.__new__(cls)
-        made.__dict__.update(vars(bounds), ranks=NoRanks())
+        made.__dict__.update(vars(bounds), ranks=NoRanks(refuse), refuse_=refuse)
         return made
 
     def extents(self) -> dict[str, int]:
@@ -120,6 +134,7 @@ class RankBounds(Bounds):
     def experts_per_rank(self) -> int:
         return 1
 
+    @telling
     def _numbered(self, *_: object) -> Never:
         raise OutsideRanks("experts are told by their numbers", expected="bounds.sent(...)")
 
@@ -140,6 +155,9 @@ class RankBounds(Bounds):
 class RankRegion(Region):
     """A region whose ``RANK`` indices are opaque ranks, and its other indices numbers."""
 
+    refuse_: Refuse
+
+    @telling
     def __getitem__(self, rank: Any) -> Any:
         if self.owner is not RANK:
             raise OutsideRanks(f"{self.name} is in the memory of rank {self.owner} alone")
@@ -152,6 +170,13 @@ class RankRegion(Region):
 class RankBlocks(Blocks):
     """The blocks of one rank, by opaque ranks where the index says ``RANK``."""
 
+    @property
+    def refuse_(self) -> Refuse:
+        region: Any = self.region
+        refuse: Refuse = region.refuse_
+        return refuse
+
+    @telling
     def __getitem__(self, index: Any) -> Slot:
         place = index if isinstance(index, tuple) else (index,)
         region = self.region
@@ -173,10 +198,14 @@ def _extent(word: Any) -> str:
     return str(getattr(word, "name", word))
 
 
-def opaque(protocol: Protocol) -> Protocol:
+def opaque(protocol: Protocol, refuse: Refuse) -> Protocol:
     """The protocol, made with `RankBounds`, with memory that takes opaque ranks."""
     for region in protocol.regions.values():
         region.__class__ = RankRegion
+        unknown: Any = NoRanks(refuse)
+        extents = zip(region.index, region.extents, strict=True)
+        region.place(region.name, unknown, tuple(unknown if w is RANK else e for w, e in extents))
+        region.__dict__["refuse_"] = refuse
     return protocol
 
 
@@ -259,11 +288,20 @@ class RankTable(PerRank):
     among these two ranks alone as well, and there it would be an error.
     """
 
-    def __init__(self, ask: Ask) -> None:
-        self.ask_ = ask
+    def __init__(self, ask: Ask, refuse: Refuse) -> None:
+        self.ask_, self.refuse_ = ask, refuse
         self.of_pair: dict[str, Any] = {}
         self.of_others: list[Any] = []
 
+    @property
+    def entries(self) -> Never:  # type: ignore[override]
+        self._all_together()
+
+    @telling
+    def _all_together(self) -> Never:
+        raise OutsideRanks("the entries of all ranks are used together")
+
+    @telling
     def __setitem__(self, rank: Any, value: Any) -> None:
         if type(rank) is not Rank:
             raise OutsideRanks("a number is used as a rank", expected="a rank of the core")
@@ -273,6 +311,7 @@ class RankTable(PerRank):
             self.of_others.append(value)
             self.of_others.sort(key=lambda each: repr(typed(each)))
 
+    @telling
     def __getitem__(self, rank: Any) -> Any:
         if type(rank) is not Rank:
             raise OutsideRanks("a number is used as a rank", expected="a rank of the core")
@@ -318,13 +357,13 @@ class RankCore(Core):
         super().__init__(*parts)
         self._own, self._ask_, self._chosen = own, ask, chosen
         self._loop, self._begun = loop, begun
-        self._refuse = refuse
+        self.refuse_ = refuse
         self.rank: Any = Rank(THIS, refuse)
         self.peer_ = Rank(PEER, refuse)
 
     def another_(self) -> Rank:
         """Some rank outside the pair."""
-        return Rank(OTHER, self._refuse)
+        return Rank(OTHER, self.refuse_)
 
     def rounds(self) -> Any:
         return Counted(self.bounds.rounds, self._begun)
@@ -336,8 +375,9 @@ class RankCore(Core):
     sources = destinations
 
     def per_rank(self) -> PerRank:
-        return RankTable(self._ask_)
+        return RankTable(self._ask_, self.refuse_)
 
+    @telling
     def choose(self, name: Hashable, values: Sequence[Any]) -> Any:
         """A choice of the pair is the same for both; one that names another rank is made anew."""
         options = tuple(_without(each) for each in values)
@@ -357,12 +397,14 @@ class RankCore(Core):
         known = plain(name)
         return self._ask_(options) if others else self._chosen(known, options)
 
+    @telling
     def payload(self, destination: Any, token: Hashable, round: int, **content: Any) -> Payload:
         here, there = number_of(self.rank, self._own), number_of(destination, self._own)
         if there != A_THIRD:
             self._say(Sent((here, there, _without(token), _without(round))))
         return Payload(self.rank, destination, token, round).with_content(**content)
 
+    @telling
     def consume(
         self,
         data: Any,
@@ -386,11 +428,13 @@ class RankCore(Core):
     def reach(self, name: str) -> None:
         self._say(Reached(name))
 
+    @telling
     def ghost_update(self, *_: Any, **__: Any) -> Never:
         raise OutsideRanks("a ghost is shared by all ranks")
 
     ghost_check = ghost_update
 
+    @telling
     def sync(self, group: str = "all", *, at: str = "") -> Operation:
         """The group by the name that it has everywhere."""
         if group not in ("all", "rank", "role"):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from itertools import islice, repeat
+
 import pytest
 
 from syncproof.checkers.any_ranks.check import check
@@ -193,3 +196,147 @@ def test_a_ring_of_waits_is_refused() -> None:
     assert [each.property for each in undecided] == ["deadlock-free"]
     assert "in a ring" in undecided[0].detail
     assert any_ranks(AllThenAll, 1).answer is Answer.PROVED
+
+
+# Ways to tell how many ranks there are
+
+
+class Disguised(Protocol):
+    """A put to the first block of each peer, and somewhere something that counts ranks."""
+
+    how: str = parameter("plain", "how ranks are counted")
+
+    def memory(self) -> None:
+        self.flag = Region(index=(RANK,), block=32, fields={"flag": 32}, initial=0)
+
+    @role
+    async def worker(self, core: Core) -> None:
+        met, peers = 0, core.destinations()
+        kept: list[int] = []
+        if self.how == "length":
+            met = len(core.destinations())
+        elif self.how == "list":
+            met = len([*core.destinations()])
+        elif self.how == "tuple":
+            met = len(tuple(core.destinations()))
+        elif self.how == "comprehension":
+            met = len([0 for _ in core.destinations()])
+        elif self.how == "generator":
+            met = sum(1 for _ in core.destinations())
+        elif self.how == "enumerate":
+            for number, _ in enumerate(core.destinations()):
+                met = number
+        elif self.how == "islice":
+            for _ in islice(core.destinations(), 2):
+                await core.quiet()
+        elif self.how == "zip":
+            for _ in zip(repeat(0, 2), core.destinations(), strict=False):
+                await core.quiet()
+        elif self.how == "unpacking":
+            (_,) = core.destinations()
+        elif self.how == "any":
+            met = any(peer == core.rank for peer in core.destinations())
+        elif self.how == "iter":
+            next(iter(core.destinations()))
+        elif self.how == "set":
+            met = len({core.rank, *core.sources()})
+        elif self.how == "dict":
+            met = len(dict.fromkeys(core.sources()))
+        elif self.how == "truth":
+            met = 1 if core.rank else 0
+        elif self.how == "text":
+            met = len(f"{core.rank}")
+        elif self.how == "index":
+            met = [0, 1, 2][core.rank]
+        elif self.how == "ranks":
+            met = core.ranks
+        elif self.how == "bounds":
+            met = self.bounds.ranks
+        elif self.how == "experts":
+            met = self.bounds.experts_in_all
+        elif self.how == "first":
+            met = core.rank == 0
+        elif self.how == "caught":
+            try:
+                met = core.ranks + 0
+            except Exception:
+                met = 0
+        elif self.how == "index caught":
+            with suppress(Exception):
+                await core.put(self.flag[0][core.rank], 1)
+        elif self.how == "entries":
+            met = len(core.per_rank().entries)
+        elif self.how == "bounds as text":
+            met = len(str(self.bounds))
+        elif self.how == "region":
+            met = self.flag.ranks
+        elif self.how == "extents":
+            met = self.flag.extents[0]
+        for peer in peers:
+            if self.how == "counter":
+                met += 1
+            elif self.how == "appended":
+                kept.append(0)
+            elif self.how == "two others":
+                kept.append(peer)
+                met += kept[0] == peer
+            await core.put(self.flag[peer][core.rank], 1)
+        await core.quiet()
+        if met > 1 or len(kept) > 1:
+            await core.put(self.flag[core.rank][core.rank], 2)
+            await core.quiet()
+
+
+COUNTING = [
+    "length", "list", "tuple", "comprehension", "generator", "enumerate", "islice", "zip",
+    "unpacking", "any", "iter", "set", "dict", "truth", "text", "index", "ranks", "bounds",
+    "experts", "first", "region", "extents", "counter", "appended", "two others", "caught", "index caught", "entries", "bounds as text",
+]  # fmt: skip
+
+
+def test_a_role_that_counts_no_ranks_is_covered() -> None:
+    """What the next test refuses is refused for what it does to count ranks."""
+    assert any_ranks(Disguised, 1, how="plain").answer is Answer.PROVED
+
+
+@pytest.mark.parametrize("how", COUNTING)
+def test_a_role_that_counts_ranks_is_refused(how: str) -> None:
+    """What depends on how many ranks there are, or which one this is, is never proved."""
+    assert any_ranks(Disguised, 1, how=how).answer is not Answer.PROVED
+
+
+class Typed(Disguised):
+    """Asks what a rank is made of."""
+
+    @role
+    async def worker(self, core: Core) -> None:
+        if type(core.rank) is not int:
+            core.check(False, "a rank is no number")
+        await core.quiet()
+
+
+def test_a_role_that_asks_for_the_type_of_a_rank_is_refused() -> None:
+    """It would see that it is no number."""
+    assert any_ranks(Typed, 1).answer is Answer.UNDECIDED
+
+
+class OnlyTheSixth(Protocol):
+    """Does wrong from the sixth turn of a loop on, in which the first five do nothing."""
+
+    def memory(self) -> None:
+        self.flag = Region(index=(RANK,), block=32, fields={"flag": 32}, initial=0)
+
+    @role
+    async def worker(self, core: Core) -> None:
+        met = 0
+        for peer in core.destinations():
+            met += 1
+            if met > 5:
+                await core.put(self.flag[peer][core.rank], 1)
+        met = 0
+        await core.quiet()
+
+
+def test_turns_without_an_operation_are_not_taken_to_be_all_alike() -> None:
+    """A counter that is forgotten behind the loop is seen at the head of the loop."""
+    assert "keeps count of the ranks" in reason(any_ranks(OnlyTheSixth, 1))

@@ -17,10 +17,10 @@ from syncproof.checkers.automatic import check as check_quickly
 from syncproof.checkers.explicit.check import check as check_pair
 from syncproof.checkers.explicit.loops import has_loop
 from syncproof.checkers.explicit.search import Budget, Exploration, Meter, explore
+from syncproof.models.automaton import Automaton
 from syncproof.models.errors import UserError
 from syncproof.models.fabric import HOP_KEYS
 from syncproof.models.instance import Choices, Instance
-from syncproof.models.nodes import Process
 from syncproof.models.ranks import PAIR
 from syncproof.models.system import System
 from syncproof.models.verdict import Answer, PropertyVerdict, Question, Verdict
@@ -80,7 +80,7 @@ def check(
     premises = Premises()
     try:
         _check_fabric(pair)
-        protocol_of_any(pair)
+        protocol_of_any(pair, lambda _: None)
         verdict = check_pair(pair, of_two, "reference", budget, report, pair.search)
         if verdict.answer is Answer.PROVED:
             _look(pair, premises)
@@ -121,7 +121,7 @@ def _look(pair: Pair, premises: Premises) -> None:
     known: list[Role] = []
     for found, choices in pair.searched:
         system = found.system
-        roles = [_role(pair, each.process, choices, known) for each in system.automata]
+        roles = [_role(pair, each, choices, known) for each in system.automata]
         simulations = [
             Simulation(role, automaton, memory)
             for role, automaton in zip(roles, system.automata, strict=True)
@@ -134,12 +134,12 @@ def _look(pair: Pair, premises: Premises) -> None:
     premises.waits, premises.cycle = waits.graph.number_of_edges(), waits.cycle()
 
 
-def _role(pair: Pair, process: Process, choices: Choices, known: list[Role]) -> Role:
+def _role(pair: Pair, automaton: Automaton, choices: Choices, known: list[Role]) -> Role:
     """The role under an assignment, one that is known if it asks for nothing that differs."""
     for each in known:
-        if each.process == process and each.serves(choices):
+        if each.process == automaton.process and each.serves(choices):
             return each
-    known.append(Role(pair, process, choices))
+    known.append(Role(pair, automaton.process, choices, len(automaton.nodes)))
     return known[-1]
 
 

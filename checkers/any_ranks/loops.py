@@ -13,20 +13,16 @@ import sys
 from collections.abc import Iterator
 from functools import cache
 from types import CodeType, CoroutineType, FrameType
-from typing import Any
+from typing import Any, Never
 
 from syncproof.checkers.unbounded.liveness import LiveIdentity
 from syncproof.models.identity import WRITERS, Walk
 from syncproof.models.identity_scan import Refused
-from syncproof.models.ranks import Counted, OutsideRanks, Rank, RankCore, RankTable
+from syncproof.models.ranks import Counted, Rank, RankCore, RankTable
 
 ANOTHER, THE_PEER, NO_MORE = "another", "the peer", "no more"
 
 WAY = "for peer in core.destinations(): ..., without a comprehension"
-
-
-class NotInALoop(OutsideRanks):
-    """The ranks are not gone through by a plain loop."""
 
 
 @cache
@@ -55,8 +51,16 @@ class Ranks:
         frame = sys._getframe(1)
         found = _instruction(frame)
         if found is None or found.opname != "GET_ITER":
-            self.core_.rank.outside_("all ranks are put together", WAY)
+            self._together()
         return Turns(self.core_, self.roles_, frame)
+
+    def _together(self, *_: object) -> Never:
+        self.core_.rank.outside_("all ranks are put together", WAY)
+
+    __len__ = __bool__ = __getitem__ = __contains__ = __reversed__ = _together
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __hash__ = _together
+    __add__ = __radd__ = __mul__ = __rmul__ = index = count = _together
+    __str__ = __repr__ = __format__ = _together  # type: ignore[assignment]
 
 
 class Turns:

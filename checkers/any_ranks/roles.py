@@ -22,14 +22,23 @@ from syncproof.models.instance import Choices, Instance, Mutation
 from syncproof.models.nodes import Process, plain
 from syncproof.models.operations import Kind, Operation, Reached, Statement
 from syncproof.models.protocol import Protocol
-from syncproof.models.ranks import OutsideRanks, RankBounds, RankCore, numbered, opaque
+from syncproof.models.ranks import (
+    OutsideRanks,
+    RankBounds,
+    RankCore,
+    Refuse,
+    numbered,
+    opaque,
+)
 from syncproof.models.rounds import aside
 from syncproof.models.values import typed
 
-MOST_ANSWERS = 200
+MOST_ANSWERS = 40
 """A role that is told so much between two operations is taken to go on for ever."""
 
-MOST_POINTS = 100_000
+LONGEST, LONGER = 100, 20
+"""A role that has so many local states behind it, and so many more for each that it has among two
+ranks, and still comes to new ones, is taken to keep count of the ranks."""
 
 
 class NotCovered(Exception):
@@ -92,10 +101,13 @@ class Role:
     ``asked`` are the choices of the pair that it has asked for so far.
     """
 
-    def __init__(self, instance: Instance, process: Process, choices: Choices) -> None:
+    def __init__(
+        self, instance: Instance, process: Process, choices: Choices, nodes: int
+    ) -> None:
+        """``nodes``: how many local states the role has among two ranks."""
+        self._longest = LONGEST + LONGER * nodes
         self.process, self.mutation, self.choices = process, instance.mutation, choices
         self.asked: dict[Hashable, Hashable] = {}
-        protocol = protocol_of_any(instance)
         self.points: list[Point] = []
         self._known: dict[tuple[bytes, int], Point] = {}
         self._said: list[Statement] = []
@@ -104,6 +116,8 @@ class Role:
         self._loops, self._round = 0, -1
         self._asks = self._sweeps = False
         self._root: FrameType | None = None
+        refuse = aside(self._trouble.append)
+        protocol = protocol_of_any(instance, refuse)
         core = RankCore(
             process.role,
             process.rank,
@@ -116,7 +130,7 @@ class Role:
             own=process.rank,
             ask=aside(self._ask),
             chosen=aside(self._chosen),
-            refuse=aside(self._trouble.append),
+            refuse=refuse,
             loop=aside(lambda core: Ranks(core, self)),
             begun=aside(self._begun),
         )
@@ -286,8 +300,8 @@ class Role:
         key = (fingerprint, self._round)
         point = self._known.get(key)
         if point is None:
-            if len(self.points) == MOST_POINTS:
-                raise NotCovered(f"the role {self.process.role} has too many local states")
+            if len(way) > self._longest:
+                raise NotCovered(f"the role {self.process.role} keeps count of the ranks")
             number = len(self.points)
             point = Point(number, operation, lines, self._round, self._sweeps, way)
             self._known[key] = point
@@ -298,10 +312,11 @@ class Role:
 _NONE = object()
 
 
-def protocol_of_any(instance: Instance) -> Protocol:
+def protocol_of_any(instance: Instance, refuse: Refuse) -> Protocol:
     """The protocol as roles see it that know of no number of ranks."""
     try:
-        return opaque(instance.kind(RankBounds.of(instance.bounds), **instance.settings))
+        bounds = RankBounds.of(instance.bounds, refuse)
+        return opaque(instance.kind(bounds, **instance.settings), refuse)
     except OutsideRanks as error:
         raise NotCovered(f"{_text(error)}{_line_of(error)}") from None
 
