@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from contextlib import suppress
 from itertools import islice, repeat
+from random import Random
 
 import pytest
 
 from syncproof.checkers.any_ranks.check import check
 from syncproof.checkers.explicit.check import check as explicit
 from syncproof.checkers.explicit.check import question_of
+from syncproof.checkers.explicit.search import Budget
 from syncproof.models.bounds import Bounds
 from syncproof.models.core import Core
 from syncproof.models.fabric import Profile
@@ -22,6 +24,7 @@ from syncproof.protocols.dc import DataForChecksum
 from syncproof.protocols.sp import SentinelPolling
 from syncproof.protocols.sw import StopAndWait
 from syncproof.protocols.tff import TokenFlagFusion
+from tests.random_uniform import random_uniform
 
 CM384 = load_profile("cm384")
 
@@ -340,3 +343,35 @@ class OnlyTheSixth(Protocol):
 def test_turns_without_an_operation_are_not_taken_to_be_all_alike() -> None:
     """A counter that is forgotten behind the loop is seen at the head of the loop."""
     assert "keeps count of the ranks" in reason(any_ranks(OnlyTheSixth, 1))
+
+
+def campaign(seeds: range) -> tuple[int, int]:
+    """Random protocols: how many properties were proved for any number of ranks, and how many of
+    those three ranks break."""
+    proved = wrong = 0
+    for seed in seeds:
+        kind = random_uniform(Random(seed))
+        of_any = {p.property: p.answer for p in any_ranks(kind, 1).properties}
+        if Answer.PROVED not in of_any.values():
+            continue
+        instance = Instance(kind, Bounds(3, 1, 1), CM384, {})
+        question = question_of(instance, "random")
+        for each in explicit(instance, question, "reduced", Budget(states=20_000)).properties:
+            if of_any.get(each.property) is Answer.PROVED and each.answer is not Answer.UNDECIDED:
+                proved += 1
+                wrong += each.answer is Answer.VIOLATED
+    return proved, wrong
+
+
+def test_random_protocols_that_are_proved_hold_at_three_ranks() -> None:
+    """What is proved for any number of ranks is proved, or not decided, at three."""
+    proved, wrong = campaign(range(60))
+    assert (proved > 20, wrong) == (True, 0)
+
+
+@pytest.mark.long
+def test_many_random_protocols_that_are_proved_hold_at_three_ranks() -> None:
+    """The same, 3,000 of them."""
+    proved, wrong = campaign(range(1000, 4000))
+    print(f"{proved} properties proved for any number of ranks, {wrong} broken at three")
+    assert (proved > 1000, wrong) == (True, 0)

@@ -18,14 +18,12 @@ from syncproof.checkers.explicit.check import check as check_pair
 from syncproof.checkers.explicit.loops import has_loop
 from syncproof.checkers.explicit.search import Budget, Exploration, Meter, explore
 from syncproof.models.automaton import Automaton
-from syncproof.models.errors import UserError
 from syncproof.models.fabric import HOP_KEYS
 from syncproof.models.instance import Choices, Instance
 from syncproof.models.ranks import PAIR
 from syncproof.models.system import System
 from syncproof.models.verdict import Answer, PropertyVerdict, Question, Verdict
 
-ANY = "any"
 LEFT = "--ranks any does not cover this: "
 
 
@@ -76,7 +74,8 @@ def check(
         instance.whole_atoms,
         instance.merge,
     )
-    of_two = replace(question, bounds={**question.bounds, "ranks": PAIR})
+    two = dict.fromkeys(("ranks", "experts", "topk"), PAIR)
+    of_two = replace(question, bounds={**question.bounds, **two})
     premises = Premises()
     try:
         _check_fabric(pair)
@@ -87,7 +86,7 @@ def check(
     except NotCovered as reason:
         premises.failed = f"{LEFT}{reason}"
         if not pair.searched:
-            verdict = check_quickly(instance, of_two, budget=budget, report=report)
+            verdict = check_quickly(instance, of_two, "auto", budget or Budget(), report)
     return replace(
         verdict,
         question=question,
@@ -154,18 +153,6 @@ def _check_fabric(pair: Pair) -> None:
             raise NotCovered(f"fabrics with {key}={value}")
     if pair.protocol().ghosts:
         raise NotCovered("ghosts are shared by all ranks")
-
-
-def check_bounds(instance: Instance) -> None:
-    """Refuse bounds that mean something only for a number of ranks."""
-    bounds = instance.bounds
-    for name, value in (("--experts", bounds.experts), ("--topk", bounds.topk)):
-        if value:
-            raise UserError(f"{name} {value} with --ranks any", where=name, expected="one of both")
-    if not isinstance(bounds.routing, str):
-        raise UserError(
-            "a routing table with --ranks any", where="--routing", expected="all or balanced"
-        )
 
 
 def _notes(verdict: Verdict, premises: Premises) -> tuple[str, ...]:

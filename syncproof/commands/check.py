@@ -16,7 +16,14 @@ from syncproof.budget import available_cores, default_memory, memory_ceiling, pa
 from syncproof.checkers.explicit.check import Interrupted
 from syncproof.checkers.explicit.search import Budget, resident_bytes
 from syncproof.commands.drawings import Drawings
-from syncproof.engines import Engine, combined, engines_for, unbounded_engines_for, unfinished
+from syncproof.engines import (
+    Engine,
+    any_ranks_engines_for,
+    combined,
+    engines_for,
+    unbounded_engines_for,
+    unfinished,
+)
 from syncproof.models.errors import UserError
 from syncproof.models.verdict import EXIT_CODES, SCHEMA, Answer, Verdict, to_data
 from syncproof.registry import blaming, find
@@ -122,6 +129,10 @@ def _engines(request: Request) -> Sequence[Engine]:
         raise UserError(what, where="--budget-states", expected="--budget-seconds")
     if request.swarm and request.unbounded:
         raise UserError("--swarm with --rounds unbounded", where="--swarm", expected="--rounds R")
+    if request.swarm and request.any_ranks:
+        raise UserError("--swarm with --ranks any", where="--swarm", expected="--ranks N")
+    if request.any_ranks:
+        return any_ranks_engines_for(request.engine)
     if request.unbounded:
         return unbounded_engines_for(request.engine)
     if not request.swarm:
