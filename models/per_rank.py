@@ -1,4 +1,4 @@
-"""A table with an entry for each rank, the one way in which a role keeps something of every peer."""
+"""A table with an entry for each rank: how a role keeps something of every peer."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ class Rank:
         )
 
     __hash__ = __bool__ = __int__ = __index__ = __float__ = __len__ = __iter__ = _refused
-    __str__ = __repr__ = __format__ = _refused  # type: ignore[assignment]
+    __str__ = __repr__ = __format__ = _refused
     __lt__ = __le__ = __gt__ = __ge__ = _refused
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __mod__ = __rmod__ = _refused
     __floordiv__ = __rfloordiv__ = __truediv__ = __rtruediv__ = __divmod__ = _refused
@@ -135,7 +135,7 @@ class RankBounds(Bounds):
         return 1
 
     @telling
-    def _numbered(self, *_: object) -> Never:
+    def _numbered(self, *_: Any, **__: Any) -> Any:
         raise OutsideRanks("experts are told by their numbers", expected="bounds.sent(...)")
 
     experts_of = home = routed = _numbered

@@ -234,7 +234,7 @@ class NoBound:
             self.refuse_(error)
         raise error
 
-    __str__ = __repr__ = __format__ = _refused  # type: ignore[assignment]
+    __str__ = __repr__ = __format__ = _refused
     __bool__ = __int__ = __index__ = __float__ = __hash__ = __iter__ = __len__ = _refused
     __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __neg__ = _refused
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __mod__ = __rmod__ = _refused

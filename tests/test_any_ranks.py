@@ -37,9 +37,7 @@ def any_ranks(
     return check(instance, question_of(instance, kind.__name__))
 
 
-def at(
-    ranks: int, kind: type[Protocol], rounds: int = 2, **settings: bool | int | str
-) -> Verdict:
+def at(ranks: int, kind: type[Protocol], rounds: int = 2, **settings: bool | int | str) -> Verdict:
     instance = Instance(kind, Bounds(ranks, 1, rounds), CM384, settings)
     return explicit(instance, question_of(instance, kind.__name__))
 
@@ -290,11 +288,15 @@ class Disguised(Protocol):
             await core.quiet()
 
 
+# fmt: off
 COUNTING = [
     "length", "list", "tuple", "comprehension", "generator", "enumerate", "islice", "zip",
     "unpacking", "any", "iter", "set", "dict", "truth", "text", "index", "ranks", "bounds",
-    "experts", "first", "region", "extents", "counter", "appended", "two others", "caught", "index caught", "entries", "bounds as text",
-]  # fmt: skip
+    "experts", "first", "region", "extents", "counter", "appended", "two others", "caught",
+    "index caught", "entries",
+    "bounds as text",
+]
+# fmt: on
 
 
 def test_a_role_that_counts_no_ranks_is_covered() -> None:
@@ -333,7 +335,7 @@ class OnlyTheSixth(Protocol):
     async def worker(self, core: Core) -> None:
         met = 0
         for peer in core.destinations():
-            met += 1
+            met = met + 1
             if met > 5:
                 await core.put(self.flag[peer][core.rank], 1)
         met = 0
@@ -375,3 +377,24 @@ def test_many_random_protocols_that_are_proved_hold_at_three_ranks() -> None:
     proved, wrong = campaign(range(1000, 4000))
     print(f"{proved} properties proved for any number of ranks, {wrong} broken at three")
     assert (proved > 1000, wrong) == (True, 0)
+
+
+class LastIsFirst(Disguised):
+    """Holds each rank of a second loop against the last of the first: at two ranks they are one."""
+
+    @role
+    async def worker(self, core: Core) -> None:
+        last = core.rank
+        for peer in core.destinations():
+            await core.put(self.flag[peer][core.rank], 1)
+            last = peer
+        await core.quiet()
+        for peer in core.destinations():
+            core.check(peer == last, "another rank")
+
+
+def test_what_is_said_in_a_turn_without_an_operation_counts() -> None:
+    """A check that only fails for another rank is seen."""
+    assert at(2, LastIsFirst, 1).answer is Answer.PROVED
+    assert at(3, LastIsFirst, 1).answer is Answer.VIOLATED
+    assert any_ranks(LastIsFirst, 1).answer is Answer.UNDECIDED

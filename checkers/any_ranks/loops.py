@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator
 from functools import cache
 from types import CodeType, CoroutineType, FrameType
-from typing import Any, Never
+from typing import Any, NoReturn
 
 from syncproof.checkers.unbounded.liveness import LiveIdentity
 from syncproof.models.identity import WRITERS, Walk
@@ -41,6 +41,12 @@ def _collects(code: CodeType, first: int, last: int) -> bool:
     return any(each.opname in ("LIST_APPEND", "SET_ADD", "MAP_ADD") for each in inside)
 
 
+def outside(core: RankCore, what: str) -> NoReturn:
+    """Refuse what is no plain loop."""
+    rank: Rank = core.rank
+    rank.outside_(what, WAY)
+
+
 class Ranks:
     """All other ranks; a plain loop can go through them, and nothing else is known of them."""
 
@@ -54,13 +60,13 @@ class Ranks:
             self._together()
         return Turns(self.core_, self.roles_, frame)
 
-    def _together(self, *_: object) -> Never:
-        self.core_.rank.outside_("all ranks are put together", WAY)
+    def _together(self, *_: object) -> NoReturn:
+        outside(self.core_, "all ranks are put together")
 
     __len__ = __bool__ = __getitem__ = __contains__ = __reversed__ = _together
     __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __hash__ = _together
     __add__ = __radd__ = __mul__ = __rmul__ = index = count = _together
-    __str__ = __repr__ = __format__ = _together  # type: ignore[assignment]
+    __str__ = __repr__ = __format__ = _together
 
 
 class Turns:
@@ -78,9 +84,9 @@ class Turns:
         frame = sys._getframe(1)
         found = _instruction(frame)
         if found is None or found.opname != "FOR_ITER" or id(frame) != self.frame_:
-            self.core_.rank.outside_("all ranks are put together", WAY)
+            outside(self.core_, "all ranks are put together")
         if _collects(frame.f_code, frame.f_lasti, found.argval):
-            self.core_.rank.outside_("something is collected of all ranks", WAY)
+            outside(self.core_, "something is collected of all ranks")
         options = (NO_MORE if self.met_ else THE_PEER, ANOTHER)
         answer = self.roles_.next_turn(options, self, frame)
         if answer == ANOTHER:

@@ -72,18 +72,24 @@ class Memory:
         ]
 
 
+def ranks_of(slot: Slot) -> list[Rank]:
+    """The ranks that a block of opaque ranks names: its owner, then those of its index."""
+    named: tuple[Any, ...] = (slot.rank, *slot.place)
+    return [each for each in named if type(each) is Rank]
+
+
 def parties(slot: Slot) -> str:
     """Whom a block that a role accesses is for, beside its own rank.
 
     `NotCovered` if more than two ranks may access it: premise P1.
     """
-    named = [slot.rank, *(each for each in slot.place if type(each) is Rank)]
-    ranks: list[Any] = []
-    for each in named:
+    owner, *others = ranks_of(slot)
+    ranks = [owner]
+    for each in others:
         if not any(each is known for known in ranks):
             ranks.append(each)
     which = [each.which_ for each in ranks]
-    if slot.rank.which_ != THIS and THIS not in which:
+    if THIS not in which:
         raise NotCovered(
             f"{slot.region.name} of another rank is accessed, and its index does not say by whom: "
             "more than two ranks may access one block"

@@ -1,4 +1,4 @@
-"""A role of the pair among any number of ranks, run on demand: where it stands and what it does next.
+"""A role of the pair among any number of ranks, run on demand: its points and what follows them.
 
 Beside the values that it reads a role is told the turns of its loops and, where it asks about
 other ranks, any answer that there may be. So its points are those of the role in every system of
@@ -101,9 +101,7 @@ class Role:
     ``asked`` are the choices of the pair that it has asked for so far.
     """
 
-    def __init__(
-        self, instance: Instance, process: Process, choices: Choices, nodes: int
-    ) -> None:
+    def __init__(self, instance: Instance, process: Process, choices: Choices, nodes: int) -> None:
         """``nodes``: how many local states the role has among two ranks."""
         self._longest = LONGEST + LONGER * nodes
         self.process, self.mutation, self.choices = process, instance.mutation, choices
@@ -173,7 +171,7 @@ class Role:
         assert self._root is not None
         head = self.identity.head(turns, frame, self._root)
         self._asks = True
-        raise _Fork(options, head)
+        raise _Fork(options, (head, tuple(self._said)))
 
     def _ask(self, options: tuple[Any, ...]) -> Any:
         answer = self._answer()

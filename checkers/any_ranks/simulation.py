@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from syncproof.checkers.any_ranks.memory import Memory, concerns
+from syncproof.checkers.any_ranks.memory import Memory, concerns, ranks_of
 from syncproof.checkers.any_ranks.roles import NotCovered, Point, Role
 from syncproof.models.automaton import Automaton
 from syncproof.models.memory import Slot
@@ -51,8 +51,11 @@ class Simulation:
         for turn in self.role.first:
             owed = self._owed(((), ()), said, _words(turn.statements), turn.point)
             self._add(turn.point, self.automaton.first, owed)
-        while self._work:
-            self._step(*self._work.pop())
+        try:
+            while self._work:
+                self._step(*self._work.pop())
+        except OutsideRanks as error:
+            raise NotCovered(f"{error.what} ({self.role.process.role})") from None
 
     def _add(self, point: Point, node: Node, owed: Owed) -> None:
         key = (point.number, node.number, owed)
@@ -123,10 +126,10 @@ class Simulation:
             return
         slot = operation.slot
         assert slot is not None
-        other = next(each for each in _ranks_in(slot) if each.which_ == OTHER)
+        other = next(each for each in ranks_of(slot) if each.which_ == OTHER)
         for value in self.memory.results(self.memory.slot(slot, self.own)):
             seen = ranked(value, self._ranks(other))
-            if operation.predicate is None or operation.predicate(seen):
+            if operation.predicate is None or _outcome(operation.predicate, seen, True) == (True,):
                 yield seen
 
     # The same step
@@ -142,12 +145,7 @@ class Simulation:
 
     def _equal(self, one: Operation, other: Operation | None) -> bool:
         assert other is not None
-        try:
-            if self._form(one) != _form_of_two(other):
-                return False
-            return self._act_alike(one, other)
-        except OutsideRanks as error:
-            raise NotCovered(f"{error.what} ({self.role.process.role})") from None
+        return self._form(one) == _form_of_two(other) and self._act_alike(one, other)
 
     def _form(self, each: Operation) -> tuple[Any, ...]:
         slots = [self._plain(slot) for slot in (each.slot, each.source, each.signal)]
@@ -172,16 +170,29 @@ class Simulation:
         ranks = self._ranks(self.role.core.peer_)
         for value in self.memory.results(self.memory.slot(one.slot, self.own)):
             seen = ranked(value, ranks)
-            if one.predicate is not None and other.predicate is not None:
-                if bool(one.predicate(seen)) is not bool(other.predicate(value)):
-                    return False
-                if not other.predicate(value):
+            for left, right in pairs:
+                if left is None or right is None:
                     continue
-            if one.update is not None and other.update is not None:
-                left = _content(numbered(one.update(seen), self.own))
-                if left != _content(other.update(value)):
+                is_condition = right is other.predicate
+                given = [_outcome(f, v, is_condition) for f, v in ((left, seen), (right, value))]
+                if _content(numbered(given[0], self.own)) != _content(given[1]):
                     return False
         return True
+
+
+def _outcome(function: Any, value: Any, is_condition: bool) -> tuple[Any, ...]:
+    """What a condition or update gives; empty where it raises.
+
+    The values that it is asked about are more than it may meet. Where it meets one for which it
+    raises, so does the role of two ranks.
+    """
+    try:
+        found = function(value)
+        return (bool(found) if is_condition else found,)
+    except OutsideRanks:
+        raise
+    except Exception:
+        return ()
 
 
 def _form_of_two(each: Operation) -> tuple[Any, ...]:
@@ -201,10 +212,6 @@ def _form_of_two(each: Operation) -> tuple[Any, ...]:
 
 def _described(slot: Slot) -> tuple[Any, ...]:
     return (slot.region.name, slot.rank, slot.place, slot.names)
-
-
-def _ranks_in(slot: Slot) -> list[Any]:
-    return [each for each in (slot.rank, *slot.place) if type(each) is Rank]
 
 
 def _content(value: Any) -> Any:

@@ -23,7 +23,6 @@ from syncproof.checkers.unbounded.channel import (
 from syncproof.checkers.unbounded.liveness import LiveIdentity
 from syncproof.models.automaton import Automaton
 from syncproof.models.identity import WRITERS, Refusal, Walk, discard
-from syncproof.models.identity_scan import Refused
 from syncproof.models.lowering import Action
 from syncproof.models.nodes import Edge, Ledger, Node
 from syncproof.models.operations import (

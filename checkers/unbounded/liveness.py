@@ -50,7 +50,6 @@ class LiveIdentity(Identity):
                 raise Refused(f"{name}() of a value may be asked for")
 
 
-
 @cache
 def live_at(code: CodeType, instruction: int) -> frozenset[str]:
     """The local variables that may be read once the frame goes on behind ``instruction``."""
