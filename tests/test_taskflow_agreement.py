@@ -45,11 +45,11 @@ def meant_by(schedule: Schedule) -> Meant:
     program = unroll(schedule)
     clocks = Clocks(program, execute(program))
     found = {}
-    for node, waits in enumerate(program.waits):
-        for group, _ in waits:
-            triggers = program.groups[group].nodes
-            sure = frozenset(t for t in triggers if t != node and clocks.precedes(t, node))
-            found[node, program.groups[group].event] = sure
+    for node in range(program.nodes):
+        for number, _ in program.waits.of(node):
+            group = program.group(number)
+            sure = frozenset(t for t in group.nodes if t != node and clocks.precedes(t, node))
+            found[node, group.event] = sure
     return found
 
 

@@ -17,10 +17,10 @@ def explain_hang(program: Program, execution: Execution, collected: Collected) -
     graph = networkx.DiGraph()
     unreachable = False
     for head in blocked_heads(program, execution):
-        for group, threshold in program.waits[head]:
+        for group, threshold in program.waits.of(head):
             if execution.sums[group] >= threshold:
                 continue
-            if program.groups[group].total < threshold:
+            if program.totals[group] < threshold:
                 unreachable = True
                 _report_unreachable(program, collected, head, group, threshold)
         for other, why in _waited_for(program, execution, head):
@@ -43,12 +43,12 @@ def blocked_heads(program: Program, execution: Execution) -> list[int]:
 
 
 def _waited_for(program: Program, execution: Execution, head: int) -> Iterator[tuple[int, str]]:
-    for group, threshold in program.waits[head]:
+    for group, threshold in program.waits.of(head):
         if execution.sums[group] < threshold:
-            name = program.groups[group].event
-            for trigger in program.groups[group].nodes:
+            found = program.group(group)
+            for trigger in found.nodes:
                 if execution.is_stuck(trigger):
-                    yield trigger, f"waits for {name} from"
+                    yield trigger, f"waits for {found.event} from"
     for other in program.before[head]:
         if execution.is_stuck(other):
             yield other, "comes after"
@@ -66,7 +66,7 @@ def _add_queue_edges(
 def _report_unreachable(
     program: Program, collected: Collected, head: int, group: int, threshold: int
 ) -> None:
-    found = program.groups[group]
+    found = program.group(group)
     operators = {program.schedule.tasks[program.task_of(n)].operator for n in found.nodes} - {""}
     silent = [
         task.name
