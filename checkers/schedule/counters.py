@@ -124,12 +124,14 @@ class Counters:
 
     def persists(self, sums: list[int]) -> dict[str, int]:
         """Counters that do not end as they began, with their values after the last launch."""
-        events, zero = self.program.schedule.events, set(self.program.schedule.launches.zero)
-        found: dict[str, int] = {}
-        for name, total in zip(self.program.event_of, sums, strict=True):
-            if total and name not in zero and events[name].kind == COUNTER:
-                found[name] = total
-        return found
+        schedule = self.program.schedule
+        begins_anew = set(schedule.launches.zero)
+        begins_anew.update(e.name for e in schedule.events.values() if e.kind != COUNTER)
+        return {
+            name: total
+            for name, total in zip(self.program.event_of, sums, strict=True)
+            if total and name not in begins_anew
+        }
 
     # Ids that mean two events
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-
-import networkx
+from typing import TYPE_CHECKING
 
 from syncproof.checkers.schedule.collected import Collected
 from syncproof.checkers.schedule.execution import Execution
 from syncproof.checkers.schedule.program import Program
 from syncproof.models.taskflow.findings import HANG
 
+if TYPE_CHECKING:
+    import networkx
+
 
 def explain_hang(program: Program, execution: Execution, collected: Collected) -> None:
     """Report each sum that is never reached, else a cycle, printed in its order."""
+    import networkx  # only for what hangs: it takes as long as checking a small schedule
+
     graph = networkx.DiGraph()
     unreachable = False
     for head in blocked_heads(program, execution):
@@ -87,6 +91,8 @@ def _report_unreachable(
 
 
 def _report_cycle(program: Program, collected: Collected, graph: networkx.DiGraph) -> None:
+    import networkx
+
     try:
         cycle = networkx.find_cycle(graph)
     except networkx.NetworkXNoCycle:

@@ -23,6 +23,7 @@ from syncproof.models.taskflow.schedule import (
     COUNTER,
     CROSS_CORE,
     FLAG,
+    KINDS,
     MBARRIER,
     PENDING,
     Event,
@@ -220,33 +221,31 @@ class _Events:
         for event in self.events:
             if event.kind in (CROSS_CORE, FLAG):
                 self._add_receivers(event)
-        self.groups = self._groups()
-        # What the n-th launch waits for is n times as much with epochs.
-        by_epoch = np.array(
-            [event.epochs and event.kind == COUNTER for event in self.events], dtype=bool
-        )
+        kinds = np.array([KINDS.index(event.kind) for event in self.events], dtype=np.int64)
+        is_counter, is_mbarrier = kinds == KINDS.index(COUNTER), kinds == KINDS.index(MBARRIER)
+        by_epoch = np.array([event.epochs for event in self.events], dtype=bool) & is_counter
+        self.groups = self._groups(is_counter | is_mbarrier)
         waits, triggers = schedule.all_waits, schedule.all_triggers
-        consumed = np.array([event.kind != COUNTER for event in self.events], dtype=bool)
-        program.waits = self._unrolled(waits, consumed, self._consume, by_epoch)
-        at_cores = np.array([event.kind in (CROSS_CORE, FLAG) for event in self.events], dtype=bool)
+        # What the n-th launch waits for is n times as much with epochs.
+        program.waits = self._unrolled(waits, ~is_counter, self._consume, by_epoch)
+        at_cores = ~(is_counter | is_mbarrier)
         program.triggers = self._unrolled(triggers, at_cores, self._set, np.zeros_like(by_epoch))
         program.receivers = list(self.receiver_of.values())
 
-    def _groups(self) -> Ints:
+    def _groups(self, is_counted: Bools) -> Ints:
         """For each launch and event the group that counts it: of its own if it is zeroed.
 
         -1 for what is counted at cores.
         """
-        zeroed = set(self.schedule.launches.zero)
-        is_counted = [event.kind in (COUNTER, MBARRIER) for event in self.events]
+        program, numbers = self.program, self.schedule.event_numbers
+        is_zeroed = np.zeros(len(self.events), dtype=bool)
+        is_zeroed[[numbers[name] for name in self.schedule.launches.zero]] = True
         found = np.full((self.launches, len(self.events)), -1, dtype=np.int64)
         for launch in range(self.launches):
-            for number in np.flatnonzero(is_counted).tolist():
-                name = self.events[number].name
-                if name in zeroed:
-                    found[launch, number] = self._new_group(name, launch)
-                elif launch == 0:
-                    found[:, number] = self._new_group(name)
+            new = np.flatnonzero(is_counted & is_zeroed if launch else is_counted)
+            found[launch:, new] = np.arange(program.groups, program.groups + len(new))
+            program.event_of += [self.events[number].name for number in new.tolist()]
+            program.launch_of_group += np.where(is_zeroed[new], launch, -1).tolist()
         return found
 
     def _unrolled(
@@ -294,11 +293,6 @@ class _Events:
         receiver.waits += [node] * amount
         return [(group, len(receiver.waits) * receiver.unit) for group in receiver.groups]
 
-    def _new_group(self, event: str, launch: int = -1) -> int:
-        self.program.event_of.append(event)
-        self.program.launch_of_group.append(launch)
-        return len(self.program.event_of) - 1
-
     def _add_receivers(self, event: Event) -> None:
         """A counter for each core that can wait, raised when all its setters have set."""
         waiters = event.cores[1:] if event.kind == FLAG else event.cores
@@ -310,6 +304,8 @@ class _Events:
             )
             groups = []
             for setter in setters:
-                groups.append(self._new_group(event.name))
+                groups.append(self.program.groups)
+                self.program.event_of.append(event.name)
+                self.program.launch_of_group.append(-1)
                 self.sets.setdefault((event.name, setter), []).append(groups[-1])
             self.receiver_of[event.name, waiter] = Receiver(event, waiter, groups, 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import chain, repeat
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -34,9 +35,9 @@ def pairs_of(of_tasks: Iterable[tuple[tuple[str, int], ...]], numbers: Mapping[s
     flat = list(chain.from_iterable(rows))
     start = np.zeros(len(rows) + 1, dtype=np.int64)
     np.cumsum(np.fromiter(map(len, rows), np.int64, len(rows)), out=start[1:])
-    found = map(numbers.get, (name for name, _ in flat), repeat(-1))
-    event = np.fromiter(found, np.int64, len(flat))
-    return Pairs(start, event, _whole([amount for _, amount in flat]))
+    names, amounts = map(itemgetter(0), flat), list(map(itemgetter(1), flat))
+    event = np.fromiter(map(numbers.get, names, repeat(-1)), np.int64, len(flat))
+    return Pairs(start, event, _whole(amounts))
 
 
 def _whole(amounts: list[int]) -> Ints:

@@ -162,7 +162,7 @@ class Schedule:
     @cached_property
     def event_numbers(self) -> dict[str, int]:
         """The place of each event among all."""
-        return {name: number for number, name in enumerate(self.events)}
+        return dict(zip(self.events, range(len(self.events)), strict=True))
 
     @cached_property
     def all_waits(self) -> Pairs:

@@ -90,7 +90,8 @@ def _run(asked: Asked) -> int:
         report(console, schedule, found, asked)
         explored = _explore(console, schedule, asked) if asked.explore else None
         answers.append(combined(answer, explored))
-        data.append(found.checked.as_data())
+        if asked.json:
+            data.append(found.checked.as_data())
         _write(schedule, found, asked)
     if asked.json:
         whole = (
@@ -192,7 +193,7 @@ def cost_rows(
         ),
         (
             "operators",
-            f"one by one with barriers: {cost.by_operator:g} us, "
+            f"one by one with barriers, on the same cores: {cost.by_operator:g} us, "
             f"{cost.by_operator / cost.makespan:.2f} times as long (ours, by assumed durations)",
         ),
     ]
