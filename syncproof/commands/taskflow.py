@@ -15,6 +15,7 @@ from syncproof.checkers.schedule.check import Checking, check
 from syncproof.checkers.schedule.cost import contention, contention_over_time, gains, sending
 from syncproof.checkers.schedule.execution import Costs, execute
 from syncproof.checkers.schedule.program import unroll
+from syncproof.engines import engines_for
 from syncproof.models.errors import UserError
 from syncproof.models.taskflow.collector import collector_paused
 from syncproof.models.taskflow.findings import HANG, Cost
@@ -76,6 +77,8 @@ def _run(asked: Asked) -> int:
     }
     if len(set(files.values())) < len(files):
         raise UserError("two outputs are one file", where="--json", expected="a file for each")
+    if asked.engine:
+        engines_for(asked.engine)  # a name that is none is said before anything is done
     schedules = schedules_of(asked)
     if len(schedules) > 1 and set(files) - {"json"}:
         raise UserError(
@@ -237,7 +240,6 @@ def _explore(console: Console, schedule: Schedule, asked: Asked) -> Answer:
     from syncproof.checkers.explicit.check import Interrupted, question_of
     from syncproof.checkers.explicit.search import Budget
     from syncproof.engines import combined as agreed
-    from syncproof.engines import engines_for
     from syncproof.models.bounds import Bounds
     from syncproof.models.instance import Instance
     from syncproof.models.profiles import load_profile
