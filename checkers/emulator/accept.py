@@ -9,7 +9,8 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 
 from syncproof.checkers.emulator import events
-from syncproof.checkers.emulator.conform import ACTIONS, UNBOUNDED
+from syncproof.checkers.emulator.actions import ACTIONS
+from syncproof.checkers.emulator.conform import UNBOUNDED
 from syncproof.checkers.emulator.logs import Entry, Log, Names
 from syncproof.checkers.explicit.counterexample import spoken
 from syncproof.models.core import Unresolved
