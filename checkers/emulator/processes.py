@@ -36,7 +36,8 @@ class Emulated:
 
     ``progress`` are the bytes read so far by an operation of several reads, ``looked`` the version
     of each rank's memory when its wait over several atoms began, ``swept`` when its sweep first
-    looked there. ``between`` is what a local atomic in two steps has read.
+    looked there. ``between`` is what a local atomic in two steps has read. ``to_cell`` are its
+    ``flights`` by the cells that they go to.
     """
 
     process: Process
@@ -51,6 +52,7 @@ class Emulated:
     swept: dict[int, int] = field(default_factory=dict)
     between: bytes | None = None
     flights: set[Flight] = field(default_factory=set)
+    to_cell: dict[int, list[Flight]] = field(default_factory=dict)
     fences: list[Fence] = field(default_factory=list)
     cache: dict[int, CacheLine] = field(default_factory=dict)
     reads: list[tuple[Any, Slot, dict[int, bytes]]] = field(default_factory=list)
