@@ -91,7 +91,9 @@ class LiveAutomaton(Automaton):
         except StopIteration:
             pass
         while self._oldest < self._count - NODES_KEPT:
-            self._recent.pop(self._oldest, None)
+            old = self._recent.pop(self._oldest, None)
+            if old is not None:
+                old.edges.clear()
             self._oldest += 1
         return self._made(operation, ()), tuple(self._heard)
 

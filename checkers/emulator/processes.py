@@ -6,7 +6,6 @@ import linecache
 import sys
 from collections.abc import Callable, Hashable, MutableMapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import CoroutineType
 from typing import Any, TypeVar
 
@@ -138,13 +137,18 @@ class EmulatedCore(Core):
         return Opaque(wanted) if isinstance(found, Opaque) else wanted
 
 
+def is_of_core(file: str) -> bool:
+    """Whether code is not the role's own, but that of the core it awaits."""
+    return file.endswith(("/core.py", "\\core.py"))
+
+
 def place_of(coroutine: CoroutineType[Any, Any, Any], at: str = "") -> Place | None:
     """The innermost line of the role's own code at which it is suspended, or None at its end."""
     found: tuple[str, int] | None = None
     inner: Any = coroutine
     while isinstance(inner, CoroutineType) and inner.cr_frame is not None:
         file = inner.cr_frame.f_code.co_filename
-        if found is None or Path(file).name != "core.py":
+        if found is None or not is_of_core(file):
             found = file, inner.cr_frame.f_lineno
         inner = inner.cr_await
     if found is None:

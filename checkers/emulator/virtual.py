@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from heapq import heappop, heappush
 from itertools import count
-from pathlib import Path
 from types import CoroutineType
 from typing import Any
 
@@ -19,7 +18,7 @@ from syncproof.checkers.emulator.content import Content
 from syncproof.checkers.emulator.flights import Flight
 from syncproof.checkers.emulator.machine import Machine
 from syncproof.checkers.emulator.operations import SENDING, step
-from syncproof.checkers.emulator.processes import Emulated, place_of
+from syncproof.checkers.emulator.processes import Emulated, is_of_core, place_of
 from syncproof.checkers.emulator.results import Blocked, blocked_in
 from syncproof.models.errors import UserError
 from syncproof.models.fabric import HOPS, Profile
@@ -95,6 +94,8 @@ def simulate(
     """
     costs = costs or Costs()
     _check(instance.profile)
+    if lanes > 1:
+        _check_lanes(instance)
     machine = Machine(replace(instance, whole_atoms=True), seed, Content(), lanes=lanes)
     try:
         run = _Run(machine, costs)
@@ -144,6 +145,18 @@ def _check(profile: Profile) -> None:
             where="--time virtual",
             expected="a profile with latencies, such as cm384",
         )
+
+
+def _check_lanes(instance: Instance) -> None:
+    """Refuse to spread a role that shares out its work itself: each share would be done often."""
+    for each in instance.protocol().roles():
+        if each.instances != 1:
+            name = each.instances if isinstance(each.instances, str) else "its number of cores"
+            raise UserError(
+                f"the role {each.name} shares its work out among its own cores",
+                where="--cores",
+                expected=f"--set {name}=N" if isinstance(each.instances, str) else name,
+            )
 
 
 class _Run:
@@ -263,7 +276,7 @@ def function_of(coroutine: CoroutineType[Any, Any, Any]) -> str:
     inner: Any = coroutine
     while isinstance(inner, CoroutineType) and inner.cr_frame is not None:
         code = inner.cr_frame.f_code
-        if Path(code.co_filename).name != "core.py":
+        if not is_of_core(code.co_filename):
             name = code.co_name
         inner = inner.cr_await
     return name

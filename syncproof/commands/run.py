@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import shlex
 import sys
 from contextlib import redirect_stdout
@@ -94,13 +93,12 @@ def run_series(request: Request, options: Options, output: Output) -> int:
             raise UserError(str(error)) from error
     console = console_on(sys.stdout)
     report(console, request, found.options, found.last, output)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     rate = found.blocks / found.seconds if found.seconds else 0.0
     console.print(
         Text(
             f"{many(found.runs, 'run')}, {many(found.steps, 'step')} ({found.walked:,} of them "
             f"walked through the model), {many(found.blocks, 'block')}, {rate:,.0f} blocks/s, "
-            f"{found.seconds:.0f} s, at most {peak} MiB"
+            f"{found.seconds:.0f} s, at most {found.peak} MiB ({found.first_peak} in the first run)"
         ),
         soft_wrap=True,
     )
@@ -160,8 +158,10 @@ def _print_times(console: Console, timed: Timed) -> None:
     console.print(table)
     console.print()
     print_columns(console, [(n, f"{value}  ({origin})") for n, value, origin in timed.parameters])
-    for text in timed.wrong:
+    for text in timed.wrong[:MOST_SHOWN]:
         console.print(Text(printable(text)), soft_wrap=True)
+    if len(timed.wrong) > MOST_SHOWN:
+        console.print(Text(f"  and {len(timed.wrong) - MOST_SHOWN} more"))
     if timed.blocked:
         print_waiting(console, "nobody can go on", timed.blocked, ())
     console.print()
