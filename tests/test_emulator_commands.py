@@ -14,7 +14,7 @@ import pytest
 from syncproof.checkers.emulator.machine import RoleRaised
 from syncproof.checkers.emulator.run import Options, run
 from syncproof.checkers.emulator.soak import soak
-from syncproof.checkers.emulator.virtual import simulate
+from syncproof.checkers.emulator.virtual import Costs, simulate
 from syncproof.cli import run as command
 from syncproof.models.bounds import Bounds
 from syncproof.models.core import Core
@@ -295,3 +295,20 @@ def test_virtual_time_needs_latencies_and_lists_its_parameters(capsys: Captured)
         assert text in out
     with pytest.raises(UserError, match="latency_ns"):
         simulate(instance_of("sp", 2, 1, 1, "nvlink"))
+
+
+def test_strided_reads_of_offsets_are_what_decomposition_lives_on() -> None:
+    """UBEP, figure 8: decomposed is faster than bulk-synchronous where all offsets are read in one
+    copy, as the kernel does; read source by source they cost what the SyncAll did."""
+    bounds = Bounds(8, 4, 1, topk=4)
+    kinds = {name: type(instance_of(name, 2, 1, 1).protocol()) for name in ("bsp", "cumsum")}
+    bulk = Instance(kinds["bsp"], bounds, CM384, {"cores": 8})
+    split = Instance(kinds["cumsum"], bounds, CM384, {"token_cores": 6, "count_cores": 2})
+    apart, together = (simulate(split, Costs(loop=loop)) for loop in (4, 64))
+    assert together.latency < simulate(bulk).latency
+    assert together.latency < 0.9 * apart.latency
+    waits = [
+        sum(each.total for key, each in found.phases.items() if key[1] == "wait_offset")
+        for found in (together, apart)
+    ]
+    assert waits[0] < 0.8 * waits[1]

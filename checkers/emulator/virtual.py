@@ -25,8 +25,6 @@ from syncproof.models.fabric import HOPS, Profile
 from syncproof.models.instance import Instance
 from syncproof.models.operations import Kind, Operation
 
-LOOP = 4
-"""Lines that a loop may have for its turns to be told."""
 PAPER = "UBEP, table 2"
 ASSUMED = "assumed"
 
@@ -46,6 +44,7 @@ class Costs:
     issue: float = 50.0
     bytes_per_ns: float = 16.0
     slot: float = 32
+    loop: int = 4
     sync: float = 1000.0
 
 
@@ -53,6 +52,7 @@ WHERE_FROM = {
     "issue": "assumed: a core hands a DataCopy to its engine",
     "bytes_per_ns": "assumed: bytes per ns of one core",
     "slot": "CANN's kernels poll 32 B slots by strided copies; bytes of such a slot",
+    "loop": "assumed: operations between the turns of a strided copy",
     "sync": "assumed: SyncAll of one rank (the paper: about 15 % of a dispatch)",
 }
 
@@ -170,7 +170,7 @@ class _Run:
         self._since: dict[Emulated, float] = {}
         self._busy_until: dict[Emulated, float] = {}
         self._turns: dict[Emulated, deque[tuple[str, int, str]]] = {
-            each: deque(maxlen=LOOP) for each in machine.processes
+            each: deque(maxlen=costs.loop) for each in machine.processes
         }
 
     def run(self) -> None:
