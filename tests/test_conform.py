@@ -241,6 +241,13 @@ def test_early_consume_is_refused(log: list[str], tmp_path: Path) -> None:
     assert conform([rest[0], line, *rest[1:]], tmp_path) == 4
 
 
+def test_step_that_the_fabric_cannot_take_is_refused(log: list[str], tmp_path: Path) -> None:
+    """The fabric delivers, and does not wait."""
+    waits = [i for i in steps(log, "wait")]
+    entry = {**json.loads(log[waits[0]]), "process": "the fabric"}
+    assert conform([*log[: waits[0]], json.dumps(entry)], tmp_path) == 4
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [

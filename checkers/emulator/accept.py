@@ -216,6 +216,8 @@ class _Acceptance:
         system, number = self.system, self.names.number[entry.process]
         if entry.what in events.OF_THE_FABRIC:
             possible = system.fabric_transitions(state)
+        elif number == system.processes:
+            return
         else:
             possible = system.process_transitions(state, number)
         for each in possible:
