@@ -108,10 +108,10 @@ class Instance:
         roles = [self._role(protocol, process, groups, choices) for process in processes]
         return Parts(protocol, layout, values, lowering, processes, roles, choices)
 
-    def system(self, choices: Choices) -> System:
+    def system(self, choices: Choices, ledger: Ledger | None = None) -> System:
         """The system under one assignment; `Unresolved` when a role asks for another choice."""
         parts = self.parts(choices)
-        ledger = Ledger()
+        ledger = ledger or Ledger()
         automata = [
             Automaton(
                 process,

@@ -192,6 +192,9 @@ def replay(trace: str, emulate: bool, **files: str) -> int:
 @click.option(
     "--domain", default=0, metavar="N", help="Tokens have only N contents, one the sentinel's."
 )
+@click.option(
+    "--bytes-from", default="", metavar="FILE", help="Tokens with the bytes that bits --json found."
+)
 @click.option("--conform/--no-conform", default=True, help="Walk each step through the model.")
 @click.option("--seconds", default=0.0, metavar="S", help="Stop after so long.  [default: never]")
 @click.option(
@@ -199,7 +202,9 @@ def replay(trace: str, emulate: bool, **files: str) -> int:
 )
 @click.option("--log", default="", metavar="FILE", help="Every step as JSON, for conform.")
 @click.option("-q", "--quiet", is_flag=True, help="One line.")
-def run_protocol(log: str, quiet: bool, runs: int, clock: str, cores: int, **asked: Any) -> int:
+def run_protocol(
+    log: str, quiet: bool, runs: int, clock: str, cores: int, bytes_from: str, **asked: Any
+) -> int:
     """Run a protocol on real bytes, under a fabric that delays, reorders and tears.
 
     Exit codes: 0 complete, 1 wrong bytes or stuck, 3 not finished in time, 4 a step that the model
@@ -219,7 +224,7 @@ def run_protocol(log: str, quiet: bool, runs: int, clock: str, cores: int, **ask
     request = Request(**asked)
     if clock == "virtual":
         return run_in_virtual_time(request, options, cores, quiet=quiet)
-    return run(request, with_properties(options, request), Output(log, quiet, runs))
+    return run(request, with_properties(options, request), Output(log, quiet, runs, bytes_from))
 
 
 _ONLY_VIRTUAL = ("cores",)
@@ -228,6 +233,7 @@ _ONLY_REAL = (
     "adversary",
     "payload",
     "domain",
+    "bytes_from",
     "conform",
     "seconds",
     "patience",
