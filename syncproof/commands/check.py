@@ -89,7 +89,7 @@ class Answered:
 def run(request: Request, output: Output, also: Sequence[str] = ()) -> int:
     """Answer a request; gives the exit code."""
     output.check()
-    engines = _engines(request)
+    engines = engines_of(request)
     memory = parse_size(request.memory) if request.memory else default_memory()
     threads = request.threads or available_cores()
     budget = Budget(request.budget_states, request.budget_seconds, memory, threads)
@@ -111,7 +111,8 @@ def run(request: Request, output: Output, also: Sequence[str] = ()) -> int:
     return EXIT_CODES[answered.verdict.answer]
 
 
-def _engines(request: Request) -> Sequence[Engine]:
+def engines_of(request: Request) -> Sequence[Engine]:
+    """The engines that a request asks; `UserError` for options that they would not look at."""
     if request.cluster and not request.swarm:
         raise UserError("--cluster without --swarm", where="--cluster", expected="--swarm N")
     if request.threads and request.engine not in USING_THREADS:
