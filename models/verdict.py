@@ -160,9 +160,9 @@ class Order:
 class Carried:
     """What carries a token from its put to where it is consumed.
 
-    ``events`` are in an order in which they happen. ``orders`` between them are needed, each of
-    them, and enough for that nothing else can be consumed there; ``chain`` are the events that the
-    data comes by. All are empty where some run consumes something else.
+    ``events`` are in an order in which they happen; ``chain`` are those that the data comes by.
+    The others, and the ``orders`` between all of them, are what a proof needs besides that nothing
+    else can be consumed there. All are empty where some run consumes something else.
     """
 
     token: str

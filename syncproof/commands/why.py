@@ -13,7 +13,7 @@ from syncproof.reports.chains import print_carried
 from syncproof.reports.terminal import console_on
 from syncproof.request import Asked, Request, resolve
 
-UNASKED = Effort(points=1_500, steps=10_000_000)
+UNASKED = Effort(points=1_500, steps=15_000_000)
 """What is spent on a page whose reader has not asked for more: seconds."""
 
 
