@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from syncproof.asserts import check_protocol
 from syncproof.cli import run
 from syncproof.gate import cache as caching
 from syncproof.gate import worker
@@ -534,6 +535,22 @@ def test_cache_that_cannot_be_written_is_said_and_costs_nothing_else(
     command = [each for each in small if each != "--no-cache"]
     assert run([*command, "--cache", "g.yaml/kept"]) == 0
     assert "nothing is kept: Not a directory" in capsys.readouterr().err
+
+
+def test_all_numbers_of_rounds_are_an_obligation(small: list[str], capsys: Captured) -> None:
+    """Proved and refuted for every number of rounds at once; what that does not cover is said."""
+    Path("g.yaml").write_text(
+        "defaults: {protocol: sp, rounds: unbounded, routing: balanced}\n"
+        "obligations: [{ranks: 2}, {mutants: [no-quiet@counts.py:131, windows=1]},"
+        " {protocol: doorbell.py, engine: reduced}]"
+    )
+    assert run([*small, "--json", "g.json"]) == 2
+    rows = json.loads(Path("g.json").read_text())["obligations"]
+    assert [each["standing"] for each in rows] == [*["as expected"] * 3, "bad input"]
+    assert [each["verdict"]["engine"] for each in rows[:3]] == ["quotient"] * 3
+    assert [each["verdict"]["answer"] for each in rows[:3]] == ["proved", "violated", "violated"]
+    assert "--rounds unbounded with --engine reduced" in rows[3]["message"]
+    check_protocol("sp", rounds="unbounded", routing="balanced")
 
 
 def test_summary_is_added_to_what_others_have_written(
