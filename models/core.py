@@ -291,8 +291,9 @@ class Core:
     ) -> tuple[str, str]:
         """What is wrong with data out of ``fields`` fields, and what the first should have been."""
         first = next(iter(wrong))
-        only = "" if len(wrong) == fields else f"{first} is "
-        failure = f"{only}{together(wrong.values())}, not {token_text(expected.key)}"
+        only = "" if len(wrong) == fields else f"{first} "
+        found = f"{only}{together(wrong.values())}"
+        failure = f"consumed {found} where {token_text(expected.key)} was expected"
         return failure, str(expected.field(first))
 
     def check(self, condition: Any, message: str) -> None:

@@ -71,6 +71,7 @@ def check(
     quiet: bool,
     verbose: bool,
     timings: bool,
+    is_why: bool,
     threads: int | None,
     html: str,
     text: str,
@@ -95,7 +96,8 @@ def check(
         budget_seconds=budget_seconds or 0.0,
     )
     drawings = Drawings(html, text, perfetto, mermaid, save_test)
-    return run(request, Output(json_file, trace, quiet, verbose, timings, drawings), ctx.obj or ())
+    output = Output(json_file, trace, quiet, verbose, timings, drawings, is_why)
+    return run(request, output, ctx.obj or ())
 
 
 @cli.command("list")

@@ -147,6 +147,7 @@ OUTPUT = options(
     click.option("-q", "--quiet", is_flag=True, help="One line."),
     click.option("-v", "--verbose", is_flag=True, help="All steps, all changes, all fabric keys."),
     click.option("--timings", is_flag=True, help="Say how long it took, in files too."),
+    click.option("--why", "is_why", is_flag=True, help="What carries each block of a proof."),
 )
 
 

@@ -411,7 +411,7 @@ def test_a_sum_of_two_old_leads_is_taken_for_the_new_sum() -> None:
     """With an additive checksum the trace shows a token of an earlier round being taken."""
     row = next(r for r in ROWS if r.name == "additive checksum with the round, stale window")
     detail = next(p.detail for p in row.verdict("reduced").properties if p.property == HB)
-    assert "round 0 (0->1), not token" in detail and "round 2 (0->1)" in detail
+    assert "round 0 (0->1) where token" in detail and "round 2 (0->1)" in detail
 
 
 def test_without_counts_15_of_64_routings_fail() -> None:

@@ -25,8 +25,9 @@ from syncproof.engines import (
     unfinished,
 )
 from syncproof.models.errors import UserError
-from syncproof.models.verdict import EXIT_CODES, SCHEMA, Answer, Verdict, to_data
+from syncproof.models.verdict import EXIT_CODES, SCHEMA, Answer, Chains, Verdict, to_data
 from syncproof.registry import blaming, find
+from syncproof.reports.chains import print_chains
 from syncproof.reports.columns import print_columns
 from syncproof.reports.files import STANDARD_OUTPUT, check_writable, to_json, write_text
 from syncproof.reports.progress import Progress
@@ -50,6 +51,7 @@ class Output:
     verbose: bool = False
     timings: bool = False
     drawings: Drawings = field(default_factory=Drawings)
+    is_why: bool = False
 
     @property
     def to_standard_output(self) -> bool:
@@ -69,10 +71,14 @@ class Output:
 
 @dataclass(frozen=True)
 class Answered:
-    """What the engines said, in the order they were asked; ``interrupted`` if not all could."""
+    """What the engines said, in the order they were asked; ``interrupted`` if not all could.
+
+    ``chains`` are what carries the blocks of a proof, where that was asked for.
+    """
 
     verdicts: tuple[Verdict, ...]
     interrupted: bool = False
+    chains: Chains | None = None
 
     @property
     def verdict(self) -> Verdict:
@@ -82,12 +88,13 @@ class Answered:
         whole = replace(self.verdicts[0], properties=properties)
         chosen = next((v for v in self.verdicts if v.answer is whole.answer), self.verdicts[0])
         engines = ",".join(each.engine for each in self.verdicts)
-        return replace(chosen, engine=engines, properties=properties)
+        chains = self.chains or chosen.chains
+        return replace(chosen, engine=engines, properties=properties, chains=chains)
 
     def data(self) -> dict[str, Any]:
         """JSON: the one verdict, or all of them with what they say together."""
         if len(self.verdicts) == 1:
-            return dict(to_data(self.verdicts[0]))
+            return dict(to_data(self.verdict))
         together = to_data(self.verdict)["properties"]
         each = [to_data(verdict) for verdict in self.verdicts]
         return {"schema": SCHEMA, "kind": "comparison", "properties": together, "verdicts": each}
@@ -96,13 +103,14 @@ class Answered:
 def run(request: Request, output: Output, also: Sequence[str] = ()) -> int:
     """Answer a request; gives the exit code."""
     output.check()
-    engines = _engines(request)
+    engines = engines_of(request)
     memory = parse_size(request.memory) if request.memory else default_memory()
     threads = request.threads or available_cores()
     budget = Budget(request.budget_states, request.budget_seconds, memory, threads)
     with redirect_stdout(sys.stderr):
         asked = resolve(request, find(request.protocol, also), unbounded=True)
         answered = ask(asked, engines, budget, timings=output.timings)
+        answered = explained(answered, asked, request, output)
     console = console_on(sys.stderr if output.to_standard_output else sys.stdout)
     report(console, answered, request, asked, output)
     write(answered, output)
@@ -118,7 +126,8 @@ def run(request: Request, output: Output, also: Sequence[str] = ()) -> int:
     return EXIT_CODES[answered.verdict.answer]
 
 
-def _engines(request: Request) -> Sequence[Engine]:
+def engines_of(request: Request) -> Sequence[Engine]:
+    """The engines that a request asks; `UserError` for options that they would not look at."""
     if request.cluster and not request.swarm:
         raise UserError("--cluster without --swarm", where="--cluster", expected="--swarm N")
     if request.threads and request.engine not in USING_THREADS:
@@ -189,6 +198,16 @@ def least_bytes(asked: Asked) -> int:
     return cells * LEAST_BYTES_OF_A_CELL
 
 
+def explained(answered: Answered, asked: Asked, request: Request, output: Output) -> Answered:
+    """The same with the chains that carry a proof, for a page or with ``--why``."""
+    is_asked = output.is_why or bool(output.drawings.html)
+    if not is_asked or answered.interrupted or answered.verdict.answer is not Answer.PROVED:
+        return answered
+    from syncproof.commands.why import chains_of  # z3 is seldom needed
+
+    return replace(answered, chains=chains_of(asked, request, output.is_why))
+
+
 def summary_of(asked: Asked) -> str:
     """What a protocol says of itself in its first line."""
     return (asked.subject.kind.__doc__ or "").strip().partition("\n")[0]
@@ -210,6 +229,8 @@ def report(
                 print_verdict(console, each, verbose=output.verbose)
         else:
             print_verdict(console, verdict, verbose=output.verbose)
+            if output.is_why and verdict.chains is not None:
+                print_chains(console, verdict.chains)
         if len(answered.verdicts) > 1:
             _print_counts(console, answered.verdicts)
         console.print()
