@@ -158,6 +158,8 @@ class Verdict:
     routing: str = ""
     notes: tuple[str, ...] = ()
     trace: Trace | None = None
+    work: tuple[tuple[str, int], ...] = field(default=(), metadata=SPARSE)
+    """What an engine without states did, by name: the events and queries of a formula."""
 
     @property
     def answer(self) -> Answer:

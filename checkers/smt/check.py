@@ -63,6 +63,11 @@ class Tally:
     reached: set[str] = field(default_factory=set)
     persists: set[str] = field(default_factory=set)
 
+    def work(self) -> tuple[tuple[str, int], ...]:
+        """The same for the verdict."""
+        counts = (self.formulas, self.events, self.constraints, self.queries)
+        return tuple(zip(("formulas", "events", "constraints", "queries"), counts, strict=True))
+
 
 class Deadline:
     """What is left of ``--budget-seconds``."""
@@ -391,10 +396,8 @@ def _verdict(
             detail = f"vacuous: no run reaches {name!r}"
             properties.append(PropertyVerdict("reached", Answer.VIOLATED, detail))
     routing = instance.bounds.routing
-    notes = (
-        f"z3: {tally.formulas} formulas, {tally.events} events, {tally.constraints} constraints, "
-        f"{tally.queries} queries, {tally.by_parts} of them by the ranks concerned alone",
-    )
+    parts = f"z3: {tally.by_parts} of {tally.queries} queries answered by the ranks concerned alone"
+    notes = (parts,) if tally.by_parts else ()
     return Verdict(
         question,
         engine,
@@ -407,4 +410,5 @@ def _verdict(
         routing if isinstance(routing, str) else "as given",
         notes,
         trace,
+        tally.work(),
     )
