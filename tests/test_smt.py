@@ -418,6 +418,11 @@ def test_step_that_writes_a_cell_twice() -> None:
     assert sum(compare(range(1330, 1332)).values()) == 2
 
 
+def test_wait_that_never_passes_polls_its_cell() -> None:
+    """Puts that serve a wait with update are no race, also where none of them lets it pass."""
+    assert sum(compare(range(279, 280)).values()) == 1
+
+
 @pytest.mark.long
 def test_random_protocols_agree_at_length() -> None:
     """The same on 10,000 plans."""

@@ -79,16 +79,15 @@ class Races:
     def _add_step(self, point: Point, number: int) -> None:
         action = point.node.actions[number]
         cells = len(self.encoding.system.cells)
+        accesses = accesses_of(point.node, number)
+        is_update = action.kind is ActionKind.UPDATE
+        if is_update or any(a.synchronizing for a in accesses if not a.writes):
+            for cell in action.cells:
+                self._polls.setdefault(cell, []).append(self.encoding.at[point])
         if not any(arc.action == number for arc in point.arcs) and action.kind is not (
             ActionKind.READ
         ):
             return
-        accesses = accesses_of(point.node, number)
-        if action.kind is ActionKind.UPDATE or any(
-            a.synchronizing for a in accesses if not a.writes
-        ):
-            for cell in action.cells:
-                self._polls.setdefault(cell, []).append(self.encoding.at[point])
         if not accesses:
             return
         steps = range(len(point.node.actions))
