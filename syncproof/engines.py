@@ -68,6 +68,11 @@ UNBOUNDED = {
         "the same, checked by z3 as an invariant over unbounded integers",
         "syncproof.checkers.unbounded.invariant_check:check",
     ),
+    "spacer": Engine(
+        "spacer",
+        "a second opinion on each slot, by Spacer on Horn clauses",
+        "syncproof.checkers.unbounded.spacer_check:check",
+    ),
 }
 """What answers for rounds without bound, by the name that is asked for."""
 

@@ -7,7 +7,7 @@ The argument that this changes nothing is in docs/unbounded.md.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from types import CoroutineType
 from typing import Any
@@ -162,6 +162,14 @@ class HomeAutomaton(Automaton):
         found = HomeEdge(made, self._delta, tuple(channel.used.items()), tests, kept)
         alternatives.append(found)
         return found
+
+    def statements_of_reads(self) -> Iterator[tuple[tuple[int, ...], tuple[Statement, ...]]]:
+        """What was said on reading, with the cells that were read."""
+        for (number, action, _), edges in self._alternatives.items():
+            cells = self.nodes[number].actions[action].cells
+            for each in edges:
+                if cells and each.edge is not None:
+                    yield cells, each.edge.statements
 
     def _applies(self, edge: HomeEdge, shift: int) -> bool:
         """Whether the choices that a step depends on are made, and as it has them."""

@@ -31,8 +31,13 @@ from syncproof.reports.chains import print_chains
 from syncproof.reports.columns import print_columns
 from syncproof.reports.files import STANDARD_OUTPUT, check_writable, to_json, write_text
 from syncproof.reports.progress import Progress
-from syncproof.reports.terminal import console_on, print_answers, print_verdict, summary_line
-from syncproof.reports.text import many
+from syncproof.reports.terminal import (
+    console_on,
+    print_answers,
+    print_verdict,
+    summary_line,
+    work_text,
+)
 from syncproof.request import Asked, Request, resolve
 
 INTERRUPTED = 130
@@ -241,8 +246,8 @@ def report(
 def _print_counts(console: Console, verdicts: Sequence[Verdict]) -> None:
     console.print()
     for each in verdicts:
-        counts = f"{many(each.states, 'state')}, {many(each.transitions, 'transition')}"
-        console.print(Text(f"  {each.engine}: {each.answer.value}, {counts}"))
+        done = work_text(each) or "nothing searched"
+        console.print(Text(f"  {each.engine}: {each.answer.value}, {done}"))
 
 
 def write(answered: Answered, output: Output) -> None:
