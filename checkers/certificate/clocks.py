@@ -43,7 +43,6 @@ from syncproof.checkers.certificate.knowledge import (
     WHEN,
     WITNESS,
     WITNESSES,
-    WITNESS_STEP,
     Known,
     Numbers,
     known_at_first,
@@ -120,7 +119,7 @@ def check_all(
     at = landing = entry = 0
     while at < len(code):
         kind, process = code[at], code[at + 1]
-        if kind == PUT or kind == STORE:
+        if kind in (PUT, STORE):
             first, last = landing, landing + (code[at + 2] if kind == PUT else 1)
             at += 3 if kind == PUT else 2
             while landing < last:
@@ -139,7 +138,7 @@ def check_all(
                 landing += 1
             known.lines[process, OWN] += 1
             continue
-        if kind == READ or kind == WAIT:
+        if kind in (READ, WAIT):
             first = at + 3 if kind == READ else at + 2
             for i in range(first, first + (code[at + 2] if kind == READ else 1)):
                 place = code[i]
@@ -184,7 +183,7 @@ def count_uses(code: Numbers, known: Known) -> None:
     at = landing = 0
     while at < len(code):
         kind, process = code[at], code[at + 1]
-        if kind == PUT or kind == STORE:
+        if kind in (PUT, STORE):
             last = landing + (code[at + 2] if kind == PUT else 1)
             at += 3 if kind == PUT else 2
             while landing < last:
@@ -234,7 +233,10 @@ def issue(landing: int, process: int, first: int, at_once: bool, known: Known) -
     covers = known.lines[process, COMPLETE]
     if not at_once:  # a fence does not hold back what never is on the way
         covers = max(covers, known.lines[process, FENCED])
-    known.landings[landing, STEP], known.landings[landing, COVERS] = known.lines[process, OWN], covers
+    known.landings[landing, STEP], known.landings[landing, COVERS] = (
+        known.lines[process, OWN],
+        covers,
+    )
     known.landings[landing, AT_ONCE], known.landings[landing, FIRST_OF_PUT] = at_once, first
     known.landings[landing, BEFORE_IT] = known.lines[process, UNPROVED]
     known.lines[process, UNPROVED] = landing

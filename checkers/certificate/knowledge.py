@@ -60,7 +60,7 @@ class Known(NamedTuple):
     @property
     def processes(self) -> int:
         """How many processes there are."""
-        return self.clocks.shape[1]
+        return int(self.clocks.shape[1])
 
     @property
     def steps(self) -> Numbers:
