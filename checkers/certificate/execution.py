@@ -97,6 +97,7 @@ class Execution:
         self._held: list[Any] = []
         self._landing, self._before = array("i"), array("i")
         self._taken = [0] * len(parts.processes)
+        self._next_look = 0
         self._waiting: dict[int, list[int]] = {}
         self._arrived: dict[str, set[int]] = {}
         self._ready: deque[int] = deque()
@@ -131,7 +132,7 @@ class Execution:
                 break
             record.steps += 1
             taken += 1
-            if not taken % STEPS_BETWEEN_LOOKS:
+            if record.steps > self._next_look:
                 self._look(process, taken)
             operation = resume(process, value)
             if operation is None:
@@ -143,6 +144,7 @@ class Execution:
             self._write((RETURN, process))
 
     def _look(self, process: int, taken: int) -> None:
+        self._next_look = self.record.steps + STEPS_BETWEEN_LOOKS
         look(self.meter, self.record.steps)
         if taken > LONGEST_HISTORY:
             name = self.roles.names[process]
@@ -160,14 +162,13 @@ class Execution:
         if self._stores_at_once or slot.region.on_chip:
             self._store(process, [(held, _numbers(access, first))])
             return
-        record, single = self.record, access.single
-        if single is None:
+        if access.single is None:
             self._issue(process, [(held, atom) for atom in _atoms(access, first)])
             return
-        self._write((PUT, process, 1, 1, first + single))
-        self._land(held, first + single)
-        record.landings += 1
-        record.steps += 1
+        self._write((PUT, process, 1, 1, first + access.single))
+        self._land(held, first + access.single)
+        self.record.landings += 1
+        self.record.steps += 1
 
     def put_with_signal(self, process: int, operation: Operation) -> Any:
         """A put and a signal that lands behind it."""
@@ -210,9 +211,10 @@ class Execution:
 
     def _land(self, held: Any, place: int) -> None:
         """The landing that comes next brings this to a place."""
-        self._before.append(self._last[place])
-        self._last[place] = len(self._held)
-        self._held.append(held)
+        values, last = self._held, self._last
+        self._before.append(last[place])
+        last[place] = len(values)
+        values.append(held)
         self._landing.append(self.record.landings)
         if self._waiting and place in self._waiting:
             self._ready.extend(self._waiting.pop(place))
@@ -359,9 +361,10 @@ def _atoms(access: Access, first: int) -> list[tuple[int, ...]]:
 
 
 def _slot(operation: Operation) -> Slot:
-    if not isinstance(operation.slot, Slot):
-        raise UserError(f"{operation.kind.value} on {type(operation.slot).__name__}")
-    return operation.slot
+    slot = operation.slot
+    if type(slot) is Slot:
+        return slot
+    raise UserError(f"{operation.kind.value} on {type(slot).__name__}")
 
 
 def _test(operation: Operation) -> Callable[[Any], Any] | None:
