@@ -14,6 +14,8 @@ from syncproof.models.bounds import Bounds, RoutingTable
 from syncproof.models.instance import Instance
 from syncproof.models.profiles import load_profile
 from syncproof.models.protocol import Protocol
+from syncproof.models.taskflow.moe import Layer
+from syncproof.models.taskflow.scheduling import generate
 from syncproof.protocols.bsp import BulkSynchronous
 from syncproof.protocols.cumsum import KernelDecomposition
 from syncproof.protocols.dc import DataForChecksum
@@ -85,7 +87,7 @@ class Obligation:
 
 def exchange() -> type[Protocol]:
     """The first part of the generated layer on two ranks: what is dispatched and multiplied."""
-    layer = Taskflow(Bounds(2), direction="forward").schedule
+    layer = generate(Layer(ranks=2, experts=2, columns=1, aic=1, aiv=2, links=1))
     tasks = tuple(each for each in layer.tasks if each.operator in ("dispatch", "gate_up"))
     queues = {each.queue for each in tasks}
     tensors = {tiles.tensor for each in tasks for tiles in (*each.reads, *each.writes)}

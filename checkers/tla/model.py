@@ -15,7 +15,7 @@ from pathlib import Path
 from syncproof.checkers.explicit.check import assignments
 from syncproof.checkers.explicit.persistent import PersistentSets
 from syncproof.checkers.explicit.search import Budget, Meter, explore
-from syncproof.checkers.tla.schedules import refuse_other_schedules, schedule_of
+from syncproof.checkers.tla.schedules import queues_of, refuse_other_schedules
 from syncproof.models.bounds import Bounds
 from syncproof.models.core import Unresolved
 from syncproof.models.errors import UserError
@@ -339,7 +339,7 @@ def _searched(instance: Instance) -> System:
 
     A queue of a schedule takes the same steps in every run, of which there are many.
     """
-    if schedule_of(instance) is not None:
+    if queues_of(instance) is not None:
         system = instance.system({})
         ready = [system.initial_transition()]
         while ready:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any
 
 from syncproof.models.errors import UserError
 from syncproof.models.instance import Instance
-from syncproof.models.taskflow.schedule import Schedule
 
 CALLED = re.compile(r"((?:tensor|event) \w+)((?:\.[a-z]\d+)*)@(\d+)")
 """A generated tensor or event: what it is, its numbers, its rank."""
@@ -16,18 +16,23 @@ Code = tuple[int, ...]
 """A value as the modules write it: a sequence of integers."""
 
 
-def schedule_of(instance: Instance) -> Schedule | None:
-    """The schedule that the instance's protocol runs, if it runs one."""
-    found = getattr(instance.protocol(), "schedule", None)
-    return found if isinstance(found, Schedule) else None
+def queues_of(instance: Instance) -> list[list[list[int]]] | None:
+    """For each queue of each rank the numbers of its tasks; None where no schedule is run."""
+    protocol = instance.protocol()
+    by_queue: Mapping[str, Any] | None = getattr(protocol, "by_queue", None)
+    if by_queue is None:
+        return None
+    ranks: list[list[str]] = getattr(protocol, "queues", [])
+    return [[[task.number for task in by_queue[name]] for name in names] for names in ranks]
 
 
 def refuse_other_schedules(instance: Instance) -> None:
     """Refuse a schedule that is not the generated layer that the module states."""
     bounds = instance.bounds
-    if schedule_of(instance) is None:
+    if queues_of(instance) is None:
         return
-    if getattr(instance.kind, "given", None) is not None:
+    given: Callable[[], object] = getattr(instance.kind, "given", lambda: None)
+    if given() is not None:
         raise UserError(
             "the TLA+ module states the generated layer, and no schedule of somebody else",
             where="--engine tla",
@@ -54,16 +59,15 @@ def writers_of(instance: Instance) -> Callable[[Hashable], Code | None]:
 
     None for what no task has written.
     """
-    schedule = schedule_of(instance)
-    if schedule is None:
+    ranks = queues_of(instance)
+    if ranks is None:
         return lambda _: None
+    launches = int(getattr(instance.protocol(), "launches", 1))
+    in_all = sum(len(tasks) for queues in ranks for tasks in queues)
     known: dict[Hashable, Code] = {}
-    numbers: dict[int, int] = {}
-    for name, tasks in schedule.by_queue().items():
-        rank = schedule.queues[name].rank
-        queue = numbers.get(rank, 0)
-        numbers[rank] = queue + 1
-        for position, task in enumerate(tasks, 1):
-            for launch in range(schedule.launches.count):
-                known[launch * len(schedule.tasks) + task + 1] = (rank, queue, position)
+    for rank, queues in enumerate(ranks):
+        for queue, tasks in enumerate(queues):
+            for position, task in enumerate(tasks, 1):
+                for launch in range(launches):
+                    known[launch * in_all + task + 1] = (rank, queue, position)
     return known.get
