@@ -216,7 +216,7 @@ def test_observable_states_are_equal(
 
 @pytest.mark.outside("java", "tlc")
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["cumsum-sound", "cumsum-no-window-wait"])
+@pytest.mark.parametrize("name", ["cumsum-sound", "cumsum-no-window-wait", "ubep-sound"])
 def test_observable_states_with_a_token(name: str, tools: Tools) -> None:
     """Also with a token on its way, and with mutants in which it is taken before it is there."""
     it = OBLIGATIONS[name]
