@@ -71,6 +71,7 @@ def check(
     quiet: bool,
     verbose: bool,
     timings: bool,
+    is_why: bool,
     threads: int | None,
     html: str,
     text: str,
@@ -95,7 +96,8 @@ def check(
         budget_seconds=budget_seconds or 0.0,
     )
     drawings = Drawings(html, text, perfetto, mermaid, save_test)
-    return run(request, Output(json_file, trace, quiet, verbose, timings, drawings), ctx.obj or ())
+    output = Output(json_file, trace, quiet, verbose, timings, drawings, is_why)
+    return run(request, output, ctx.obj or ())
 
 
 @cli.command("list")
@@ -320,8 +322,9 @@ def init(file: str) -> int:
 @click.option("--wait-cost", default=0.0, help="Microseconds that a wait costs.")
 @click.option("--trigger-cost", default=0.0, help="Microseconds that a trigger costs.")
 @click.option("--barrier-cost", default=0.0, help="Microseconds that a barrier costs.")
-@click.option("--explore", is_flag=True, help="Every interleaving as well: small schedules.")
-@click.option("--fabric", default="cm384", show_default=True, help="The fabric of --explore.")
+@click.option("--explore", is_flag=True, help="Every interleaving as well: --engine auto.")
+@click.option("--engine", default="", metavar="NAME", help="The same by NAME: smt, reference, all.")
+@click.option("--fabric", default="cm384", show_default=True, help="The fabric of --engine.")
 @click.option("--json", default="", metavar="FILE", help="What was found; - is stdout.")
 @click.option("--svg", default="", metavar="FILE", help="Gantt chart.")
 @click.option("--perfetto", default="", metavar="FILE", help="For ui.perfetto.dev.")
