@@ -73,6 +73,7 @@ class Instance:
     mutation: Mutation | None = None
     whole_atoms: bool = False
     merge: bool = True
+    ledger: type[Ledger] = Ledger
 
     def protocol(self) -> Protocol:
         """A fresh protocol object of this instance."""
@@ -108,10 +109,10 @@ class Instance:
         roles = [self._role(protocol, process, groups, choices) for process in processes]
         return Parts(protocol, layout, values, lowering, processes, roles, choices)
 
-    def system(self, choices: Choices, ledger: Ledger | None = None) -> System:
+    def system(self, choices: Choices) -> System:
         """The system under one assignment; `Unresolved` when a role asks for another choice."""
         parts = self.parts(choices)
-        ledger = ledger or Ledger()
+        ledger = self.ledger()
         automata = [
             Automaton(
                 process,
