@@ -20,6 +20,7 @@ from syncproof.checkers.explicit.search import Budget, Exploration, Meter, explo
 from syncproof.models.automaton import Automaton
 from syncproof.models.fabric import HOP_KEYS
 from syncproof.models.instance import Choices, Instance
+from syncproof.models.nodes import Ledger
 from syncproof.models.ranks import PAIR
 from syncproof.models.system import System
 from syncproof.models.verdict import Answer, PropertyVerdict, Question, Verdict
@@ -34,8 +35,8 @@ class Pair(Instance):
     systems: dict[int, tuple[System, Choices]] = field(default_factory=dict, compare=False)
     searched: list[tuple[Exploration, Choices]] = field(default_factory=list, compare=False)
 
-    def system(self, choices: Choices) -> System:
-        made = super().system(choices)
+    def system(self, choices: Choices, ledger: Ledger | None = None) -> System:
+        made = super().system(choices, ledger)
         self.systems[id(made)] = (made, choices)
         return made
 
