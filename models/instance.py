@@ -73,7 +73,6 @@ class Instance:
     mutation: Mutation | None = None
     whole_atoms: bool = False
     merge: bool = True
-    ledger: type[Ledger] = Ledger
 
     def protocol(self) -> Protocol:
         """A fresh protocol object of this instance."""
@@ -109,10 +108,10 @@ class Instance:
         roles = [self._role(protocol, process, groups, choices) for process in processes]
         return Parts(protocol, layout, values, lowering, processes, roles, choices)
 
-    def system(self, choices: Choices) -> System:
+    def system(self, choices: Choices, ledger: Ledger | None = None) -> System:
         """The system under one assignment; `Unresolved` when a role asks for another choice."""
         parts = self.parts(choices)
-        ledger = self.ledger()
+        ledger = ledger or Ledger()
         automata = [
             Automaton(
                 process,

@@ -67,7 +67,7 @@ def accept(log: Log, instance: Instance) -> Accepted:
     Raises `Undecided`, and `UserError` for names that the protocol does not have.
     """
     profile = replace(instance.profile, in_flight=UNBOUNDED)
-    instance = replace(instance, profile=profile, whole_atoms=True, ledger=NoLedger)
+    instance = replace(instance, profile=profile, whole_atoms=True)
     names: Names | None = None
     best = Accepted(-1, len(log.entries), None, ())
     pending: list[dict[Hashable, Hashable]] = [{}]
@@ -80,7 +80,7 @@ def accept(log: Log, instance: Instance) -> Accepted:
         if tried > MOST_ASSIGNMENTS:
             raise Undecided(f"more than {MOST_ASSIGNMENTS} assignments of the choices")
         try:
-            system = instance.system(choices)
+            system = instance.system(choices, NoLedger())
             if names is None:
                 names = Names(instance, instance.parts(choices))
                 check_names(log, names)
