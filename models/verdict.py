@@ -207,6 +207,8 @@ class Verdict:
     notes: tuple[str, ...] = ()
     trace: Trace | None = None
     chains: Chains | None = field(default=None, metadata=SPARSE)
+    work: tuple[tuple[str, int], ...] = field(default=(), metadata=SPARSE)
+    """What an engine without states did, by name: the events and queries of a formula."""
 
     @property
     def answer(self) -> Answer:

@@ -20,6 +20,7 @@ from syncproof.checkers.explicit.mutating import find_mutants
 from syncproof.models.bounds import Bounds, RoutingTable
 from syncproof.models.core import Core
 from syncproof.models.instance import Instance
+from syncproof.models.per_rank import PerRank
 from syncproof.models.profiles import load_profile
 from syncproof.models.protocol import Setting
 from syncproof.models.transitions import PROPERTIES
@@ -434,8 +435,12 @@ class CountsAlongTraffic(SentinelPolling):
         if core.rank == 0:
             await super().send_counts(core, round)
 
-    async def receive_counts(self, core: Core, round: int) -> tuple[tuple[int, int], ...]:
-        return await super().receive_counts(core, round) if core.rank == 1 else ()
+    async def receive_counts(self, core: Core, round: int) -> PerRank:
+        if core.rank == 1:
+            return await super().receive_counts(core, round)
+        told = core.per_rank()
+        told[1] = 0
+        return told
 
 
 @pytest.mark.parametrize("engine", BOTH)

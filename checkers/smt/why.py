@@ -15,10 +15,11 @@ from typing import Any
 import networkx
 import z3
 
-from syncproof.checkers.smt.check import DIFFERENCE_LOGIC
 from syncproof.checkers.smt.encoding import Encoding
 from syncproof.checkers.smt.events import Landing, Mark, Write
 from syncproof.checkers.smt.queries import Queries
+from syncproof.checkers.smt.solving import Model, Solver
+from syncproof.checkers.smt.terms import Term, any_of, implies
 from syncproof.checkers.smt.uncovered import Uncovered
 from syncproof.checkers.smt.unrolling import Arc, Point, Unrolling
 from syncproof.models.core import Unresolved
@@ -92,7 +93,7 @@ def _explain(system: System, effort: Effort, is_every: bool) -> tuple[tuple[Carr
             for said in arc.edge.statements:
                 if not isinstance(said, Consumed) or said.failure:
                     continue
-                if _holds(complete, encoding.taken[arc]):
+                if complete.holds(encoding.taken[arc]):
                     consumes += 1
                     role = system.automata[point.process].process.role
                     found[consumes if is_every else (role, point.node.place)] = arc, said
@@ -106,64 +107,51 @@ class _Prover:
 
     def __init__(self, encoding: Encoding, steps: int = 0) -> None:
         self.encoding = encoding
-        self._solver = z3.SimpleSolver()
-        self._solver.set("arith.solver", DIFFERENCE_LOGIC)
-        self._ends = self._spent() + steps if steps else 0
-        self._names: dict[object, Any] = {}
-        self._label: dict[int, object] = {}
+        self._names: dict[object, Term] = {}
+        self._label: dict[Term, object] = {}
+        constraints = []
         for constraint, label in zip(encoding.constraints, encoding.labels, strict=True):
             group = _group(label)
-            if group is None:
-                self._solver.add(constraint)
-            else:
-                self._solver.add(z3.Implies(self._name(group), constraint))
+            named = constraint if group is None else implies(self._name(group), constraint)
+            constraints.append(named)
+        self._solver = Solver(encoding, constraints)
+        self._ends = self._solver.spent() + steps if steps else 0
 
-    def _name(self, group: object) -> Any:
+    def _name(self, group: object) -> Term:
         if group not in self._names:
             name = self._names[group] = self.encoding.proposition("because")
-            self._label[name.get_id()] = group
+            self._label[name] = group
         return self._names[group]
 
-    def model(self, *conditions: Any) -> Any:
+    def model(self, *conditions: Term) -> Model | None:
         """A run under all constraints that meets the conditions, or None."""
-        answer = self._answer(*self._names.values(), *self._assumed(conditions))
+        answer = self._answer((*self._names.values(), *conditions))
         return self._solver.model() if answer == z3.sat else None
 
-    def _answer(self, *conditions: Any) -> Any:
-        if self._ends:
-            self._solver.set("rlimit", max(self._ends - self._spent(), 1))
-        answer = self._solver.check(*conditions)
+    def holds_without(self, condition: Term, needed: Iterable[object]) -> bool:
+        """Whether ``condition`` cannot be met under the labels alone that are ``needed``."""
+        names = (self._names[each] for each in needed)
+        return bool(self._answer((*names, condition)) == z3.unsat)
+
+    def _answer(self, conditions: Iterable[Term]) -> z3.CheckSatResult:
+        left = max(self._ends - self._solver.spent(), 1) if self._ends else 0
+        answer = self._solver.answer(conditions, steps=left)
         if answer == z3.unknown:
             raise TooLarge("z3 needs more steps than may be spent unasked")
         return answer
 
-    def _spent(self) -> int:
-        return int(self._solver.statistics().get_key_value("rlimit count"))
-
-    def _assumed(self, conditions: Iterable[Any]) -> list[Any]:
-        found = []
-        for condition in conditions:
-            name = self.encoding.proposition("asked")
-            self._solver.add(z3.Implies(name, condition))
-            found.append(name)
-        return found
-
-    def needed_against(self, condition: Any) -> list[object] | None:
+    def needed_against(self, condition: Term) -> list[object] | None:
         """Labels without any of which ``condition`` could be met; None if it can be met anyway."""
-        goal = self._assumed((condition,))
-        if self._answer(*self._names.values(), *goal) != z3.unsat:
+        if not self.holds_without(condition, self._names):
             return None
         core = self._core()
         for label in list(core):
-            if label in core:
-                rest = [self._names[each] for each in core if each is not label]
-                if self._answer(*rest, *goal) == z3.unsat:
-                    core = self._core()
+            if label in core and self.holds_without(condition, [e for e in core if e != label]):
+                core = self._core()
         return core
 
     def _core(self) -> list[object]:
-        names = (each.get_id() for each in self._solver.unsat_core())
-        return [self._label[each] for each in names if each in self._label]
+        return [self._label[name] for name in self._solver.core() if name in self._label]
 
 
 def _group(label: object) -> object:
@@ -174,24 +162,20 @@ def _group(label: object) -> object:
     return label
 
 
-def _holds(model: Any, term: Any) -> bool:
-    return bool(z3.is_true(model.eval(term, model_completion=True)))
-
-
-def _joint(encoding: Encoding, complete: Any) -> dict[Event, Point]:
+def _joint(encoding: Encoding, complete: Model) -> dict[Event, Point]:
     """For each point at which a process meets others in the run, one that stands for all."""
     first: dict[tuple[str, int], Point] = {}
     found: dict[Event, Point] = {}
     for point in encoding.unrolling.all_points():
         for number, action in enumerate(point.node.actions):
-            if action.kind is ActionKind.SYNC and _holds(complete, encoding.step[point, number]):
+            if action.kind is ActionKind.SYNC and complete.holds(encoding.step[point, number]):
                 meeting = (action.group, point.meeting(action.group))
                 found[point] = first.setdefault(meeting, point)
     return found
 
 
 def _explained(
-    prover: _Prover, complete: Any, joint: dict[Event, Point], arc: Arc, said: Consumed
+    prover: _Prover, complete: Model, joint: dict[Event, Point], arc: Arc, said: Consumed
 ) -> Carried:
     encoding = prover.encoding
     process = str(encoding.system.automata[arc.source.process].process)
@@ -201,7 +185,7 @@ def _explained(
         for other in arc.source.arcs
         if other.action == arc.action and other.failures
     ]
-    needed = prover.needed_against(z3.Or(wrong)) if wrong else []
+    needed = prover.needed_against(any_of(wrong)) if wrong else []
     if needed is None:
         return Carried(token, process, line)
     graph = networkx.DiGraph()
@@ -230,7 +214,7 @@ def _explained(
     )
 
 
-def _edges(encoding: Encoding, complete: Any, label: object) -> list[Edge]:
+def _edges(encoding: Encoding, complete: Model, label: object) -> list[Edge]:
     """The edges that a label stands for, in the complete run."""
     assert isinstance(label, tuple)
     kind = label[0]
@@ -257,17 +241,17 @@ def _edges(encoding: Encoding, complete: Any, label: object) -> list[Edge]:
     ]
 
 
-def _sources(encoding: Encoding, complete: Any, name: object) -> list[Write]:
+def _sources(encoding: Encoding, complete: Model, name: object) -> list[Write]:
     reading = encoding.readings[name]
     return [
         write
         for sources in reading.sources.values()
         for write, term in sources
-        if _holds(complete, term)
+        if complete.holds(term)
     ]
 
 
-def _data_edges(encoding: Encoding, complete: Any, arc: Arc) -> list[Edge]:
+def _data_edges(encoding: Encoding, complete: Model, arc: Arc) -> list[Edge]:
     """From the put whose block is consumed to the consume."""
     name = ("step", arc.source, arc.action)
     found: list[Edge] = []

@@ -16,7 +16,14 @@ from syncproof.budget import available_cores, default_memory, memory_ceiling, pa
 from syncproof.checkers.explicit.check import Interrupted
 from syncproof.checkers.explicit.search import Budget, resident_bytes
 from syncproof.commands.drawings import Drawings
-from syncproof.engines import Engine, combined, engines_for, unbounded_engines_for, unfinished
+from syncproof.engines import (
+    Engine,
+    any_ranks_engines_for,
+    combined,
+    engines_for,
+    unbounded_engines_for,
+    unfinished,
+)
 from syncproof.models.errors import UserError
 from syncproof.models.verdict import EXIT_CODES, SCHEMA, Answer, Chains, Verdict, to_data
 from syncproof.registry import blaming, find
@@ -24,8 +31,13 @@ from syncproof.reports.chains import print_chains
 from syncproof.reports.columns import print_columns
 from syncproof.reports.files import STANDARD_OUTPUT, check_writable, to_json, write_text
 from syncproof.reports.progress import Progress
-from syncproof.reports.terminal import console_on, print_answers, print_verdict, summary_line
-from syncproof.reports.text import many
+from syncproof.reports.terminal import (
+    console_on,
+    print_answers,
+    print_verdict,
+    summary_line,
+    work_text,
+)
 from syncproof.request import Asked, Request, resolve
 
 INTERRUPTED = 130
@@ -131,6 +143,10 @@ def engines_of(request: Request) -> Sequence[Engine]:
         raise UserError(what, where="--budget-states", expected="--budget-seconds")
     if request.swarm and request.unbounded:
         raise UserError("--swarm with --rounds unbounded", where="--swarm", expected="--rounds R")
+    if request.swarm and request.any_ranks:
+        raise UserError("--swarm with --ranks any", where="--swarm", expected="--ranks N")
+    if request.any_ranks:
+        return any_ranks_engines_for(request.engine)
     if request.unbounded:
         return unbounded_engines_for(request.engine)
     if not request.swarm:
@@ -230,8 +246,8 @@ def report(
 def _print_counts(console: Console, verdicts: Sequence[Verdict]) -> None:
     console.print()
     for each in verdicts:
-        counts = f"{many(each.states, 'state')}, {many(each.transitions, 'transition')}"
-        console.print(Text(f"  {each.engine}: {each.answer.value}, {counts}"))
+        done = work_text(each) or "nothing searched"
+        console.print(Text(f"  {each.engine}: {each.answer.value}, {done}"))
 
 
 def write(answered: Answered, output: Output) -> None:
