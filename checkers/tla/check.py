@@ -16,6 +16,8 @@ from syncproof.checkers.tla.model import (
     Model,
     invariants_for,
     model_of,
+    module_of,
+    takes_tokens,
 )
 from syncproof.checkers.tla.tlc import Found, Limits
 from syncproof.checkers.tla.tools import Tools
@@ -28,6 +30,8 @@ Ask = Callable[[Model, Tools, Path, Limits, frozenset[str]], Found]
 
 RACE = "race-free"
 FAIRNESS = ("deadlock-free: no state without a step, and termination under weak fairness",)
+
+NO_TOKENS = "happens-before, exactly-once: no process takes a token, so that there is none to judge"
 
 
 @contextmanager
@@ -117,9 +121,14 @@ def verdict_of(instance: Instance, question: Question, engine: str, found: Found
         found.depth,
         instance.protocol().assumptions(),
         routing=routing if isinstance(routing, str) else "as given",
-        notes=FAIRNESS if engine == "tla" and "deadlock-free" in question.properties else (),
+        notes=_notes(instance, question, engine),
         trace=trace,
     )
+
+
+def _notes(instance: Instance, question: Question, engine: str) -> tuple[str, ...]:
+    fair = FAIRNESS if engine == "tla" and "deadlock-free" in question.properties else ()
+    return fair if takes_tokens(module_of(instance.kind)) else (*fair, NO_TOKENS)
 
 
 def _answer(

@@ -157,19 +157,15 @@ def declared_constants(module: str) -> set[str]:
 
 
 def invariants_for(module: str, properties: Collection[str]) -> list[str]:
-    """The invariants that state these properties, and `WITHIN`.
+    """The invariants that state these properties, and `WITHIN`."""
+    unasked = () if takes_tokens(module) else OF_TOKENS
+    asked = [name for name in INVARIANTS if name in properties and name not in unasked]
+    return [WITHIN, *(INVARIANTS[name] for name in asked)]
 
-    A module in which no process takes tokens has none of what is asked of tokens.
-    """
-    takes_tokens = any("consumed" in text for text in texts_of(module))
-    return [
-        WITHIN,
-        *(
-            formula
-            for name, formula in INVARIANTS.items()
-            if name in properties and (takes_tokens or name not in OF_TOKENS)
-        ),
-    ]
+
+def takes_tokens(module: str) -> bool:
+    """Whether processes of a module take tokens; if not, there is nothing to ask of them."""
+    return any(re.search(r"^    consumed\b", text, re.MULTILINE) for text in texts_of(module))
 
 
 def spelled(value: bool | int | str) -> str:

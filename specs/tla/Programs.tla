@@ -239,10 +239,10 @@ HasStep ==
     \/ \E r \in Rank : AreAt(OnRank(r), "rank")
     \/ AreAt(DOMAIN at, "all")
 
-(* WF_vars(Next): as long as there is a step, one is taken.  That asks less *)
-(* than fairness of every process and of the fabric, which it follows from, *)
-(* so that a run which ends under it ends under that too; and it is enough, *)
-(* as programs have no loops and every step goes on in one.                 *)
+(* WF_vars(Next): as long as there is a step, one is taken.  This follows   *)
+(* from weak fairness of every process and of the fabric and asks less, so  *)
+(* that what ends under it ends under that too.  It is enough, as programs  *)
+(* have no loops, and every step goes on in one or lands a put.             *)
 Fairness == []<>(~ HasStep) \/ []<><<TRUE>>_vars
 
 (***************************************************************************)
