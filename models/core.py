@@ -19,6 +19,7 @@ from syncproof.models.operations import (
     Sent,
     Statement,
 )
+from syncproof.models.per_rank import PerRank
 from syncproof.models.values import (
     Block,
     Opaque,
@@ -71,6 +72,10 @@ class Core:
     def sources(self) -> tuple[int, ...]:
         """The other ranks, beginning before this one: (rank - i) mod N."""
         return tuple((self.rank - i) % self.ranks for i in range(1, self.ranks))
+
+    def per_rank(self) -> PerRank:
+        """An empty table with an entry for each rank, for what a role keeps of its peers."""
+        return PerRank()
 
     def routed(self, source: int, expert: int, round: int) -> int:
         """How many tokens the routing sends from ``source`` to ``expert`` in ``round``."""
@@ -289,8 +294,9 @@ class Core:
     ) -> tuple[str, str]:
         """What is wrong with data out of ``fields`` fields, and what the first should have been."""
         first = next(iter(wrong))
-        only = "" if len(wrong) == fields else f"{first} is "
-        failure = f"{only}{together(wrong.values())}, not {token_text(expected.key)}"
+        only = "" if len(wrong) == fields else f"{first} "
+        found = f"{only}{together(wrong.values())}"
+        failure = f"consumed {found} where {token_text(expected.key)} was expected"
         return failure, str(expected.field(first))
 
     def check(self, condition: Any, message: str) -> None:

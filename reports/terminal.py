@@ -148,9 +148,16 @@ def search_text(verdict: Verdict) -> str:
         Answer.UNDECIDED: "not all runs covered",
         Answer.BROKEN: "",
     }[verdict.answer]
-    states, transitions = many(verdict.states, "state"), many(verdict.transitions, "transition")
-    counts = f"{states}, {transitions}, depth {verdict.depth}" if verdict.states else ""
-    return f"{', '.join(each for each in (counts, extent) if each)} (engine {verdict.engine})"
+    done = ", ".join(each for each in (work_text(verdict), extent) if each)
+    return f"{done} (engine {verdict.engine})"
+
+
+def work_text(verdict: Verdict) -> str:
+    """How much was searched, or asked of a solver; empty where nothing was."""
+    if verdict.states:
+        states = many(verdict.states, "state")
+        return f"{states}, {many(verdict.transitions, 'transition')}, depth {verdict.depth}"
+    return ", ".join(f"{count:,} {name}" for name, count in verdict.work)
 
 
 # One line for grep
@@ -160,12 +167,14 @@ def summary_line(verdict: Verdict) -> str:
     """The line that scripts look for: ``sp: proved states=561 transitions=560 depth=... ...``."""
     question, bounds = verdict.question, verdict.question.bounds
     violated = [each.property for each in verdict.properties if each.answer is Answer.VIOLATED]
-    words = {
+    words: dict[str, int | str] = {
         "states": verdict.states,
         "transitions": verdict.transitions,
         "depth": verdict.depth,
-        "engine": verdict.engine,
     }
+    if verdict.work and not verdict.states:
+        words = dict(verdict.work)
+    words["engine"] = verdict.engine
     if violated:
         words["property"] = ",".join(violated)
     if verdict.trace is not None:

@@ -68,8 +68,20 @@ UNBOUNDED = {
         "the same, checked by z3 as an invariant over unbounded integers",
         "syncproof.checkers.unbounded.invariant_check:check",
     ),
+    "spacer": Engine(
+        "spacer",
+        "a second opinion on each slot, by Spacer on Horn clauses",
+        "syncproof.checkers.unbounded.spacer_check:check",
+    ),
 }
 """What answers for rounds without bound, by the name that is asked for."""
+
+ANY_RANKS = Engine(
+    "pairs",
+    "any number of ranks, from every interleaving of two",
+    "syncproof.checkers.any_ranks.check:check",
+)
+"""What answers for any number of ranks."""
 
 UNREDUCED = "reference"
 REFERENCE = ENGINES[UNREDUCED]
@@ -125,6 +137,13 @@ def unbounded_engines_for(name: str) -> list[Engine]:
             expected=" or ".join(UNBOUNDED),
         )
     return [UNBOUNDED[name]]
+
+
+def any_ranks_engines_for(name: str) -> list[Engine]:
+    """The engine that ``--ranks any`` runs."""
+    if name != "auto":
+        raise UserError(f"--ranks any with --engine {name}", where="--engine", expected="auto")
+    return [ANY_RANKS]
 
 
 # Several answers to one question

@@ -15,15 +15,20 @@ from syncproof.checkers.explicit.check import question_of
 from syncproof.checkers.explicit.replay import replay
 from syncproof.checkers.explicit.search import Budget
 from syncproof.checkers.smt import check as checking
-from syncproof.checkers.smt import control, ordering
-from syncproof.checkers.smt.check import check
+from syncproof.checkers.smt import ordering
+from syncproof.checkers.smt.check import Deadline, Formula, Tally, check
 from syncproof.checkers.smt.encoding import Encoding
 from syncproof.checkers.smt.queries import Queries
+from syncproof.checkers.smt.races import Races
+from syncproof.checkers.smt.solving import Parts
+from syncproof.checkers.smt.terms import FALSE, TRUE
+from syncproof.models.bounds import Bounds
 from syncproof.models.core import Core
 from syncproof.models.errors import UserError
 from syncproof.models.fabric import Profile
 from syncproof.models.instance import Instance
 from syncproof.models.memory import Region
+from syncproof.models.profiles import load_profile
 from syncproof.models.protocol import Protocol, role
 from syncproof.models.transitions import PROPERTIES
 from syncproof.models.verdict import Answer, Verdict
@@ -36,7 +41,7 @@ from tests.small import (
     instance,
     with_settings,
 )
-from tests.test_data_as_flag import LONG, ROWS, Row, shows_at, violated
+from tests.test_data_as_flag import KINDS, LONG, ROWS, Row, shows_at, violated
 from tests.test_verdicts import Pulse, ThreeInFlight, Unreachable
 
 
@@ -248,7 +253,7 @@ def contradiction(patch: pytest.MonkeyPatch) -> None:
 
     def init(self: Encoding, *arguments: Any) -> None:
         made(self, *arguments)
-        self.add(z3.BoolVal(False))
+        self.add(FALSE)
 
     patch.setattr(Encoding, "__init__", init)
 
@@ -282,7 +287,7 @@ def no_program_order(patch: pytest.MonkeyPatch) -> None:
 
 def nothing_blocks(patch: pytest.MonkeyPatch) -> None:
     """Every process may stop where it likes in a run that should be maximal."""
-    patch.setattr(Queries, "blocked", lambda *_: control.TRUE)
+    patch.setattr(Queries, "blocked", lambda *_: TRUE)
 
 
 @pytest.mark.parametrize(
@@ -309,14 +314,14 @@ def deaf_to_races(patch: pytest.MonkeyPatch) -> None:
 
 def never_stuck(patch: pytest.MonkeyPatch) -> None:
     """No wait counts as blocked, so that nothing hangs."""
-    patch.setattr(Queries, "blocked", lambda *_: control.FALSE)
+    patch.setattr(Queries, "blocked", lambda *_: FALSE)
 
 
 def lost_ends(patch: pytest.MonkeyPatch) -> None:
     """Nothing is wrong with any end."""
-    patch.setattr(Queries, "miscounted", lambda *_: control.FALSE)
-    patch.setattr(Queries, "not_clean", lambda *_: control.FALSE)
-    patch.setattr(Queries, "returns_early", lambda *_: control.FALSE)
+    patch.setattr(Queries, "miscounted", lambda *_: FALSE)
+    patch.setattr(Queries, "not_clean", lambda *_: FALSE)
+    patch.setattr(Queries, "returns_early", lambda *_: iter(()))
 
 
 @pytest.mark.parametrize("fault", (deaf_to_races, never_stuck, lost_ends))
@@ -333,6 +338,43 @@ def test_order_that_no_fabric_promised_is_noticed(monkeypatch: pytest.MonkeyPatc
     made = with_settings(instance(FlagAfterData), quiet=False)
     assert by_z3(made).answer is Answer.PROVED
     assert check_explicitly(made, question_of(made, "r"), "reference").answer is Answer.VIOLATED
+
+
+# Parts of the formula
+
+
+def five(name: str, **settings: Any) -> Instance:
+    """A protocol at five ranks, of which a token concerns two."""
+    bounds = Bounds(5, 1, 2, routing="balanced")
+    return Instance(KINDS[name], bounds, load_profile("cm384"), settings)
+
+
+def test_a_part_excludes_only_what_the_whole_excludes() -> None:
+    """What the constraints on some ranks exclude, all of them do; each consume is decided so."""
+    made, asked = five("sw"), frozenset(PROPERTIES)
+    formula = Formula(made.system({}), asked, Deadline(Budget()), Tally())
+    wrong = formula.queries.each_wrong("happens-before")
+    others = [term for _, term, _ in Races(formula.queries).certain()]
+    others += formula.queries.returns_early()
+    assert len(wrong) == 40 and all(formula.excluded(*each) for each in wrong)
+    excluded = [term for term, _ in wrong] + [term for term in others if formula.excluded(term)]
+    assert len(excluded) == 90
+    assert all(formula.model(term) is None for term in excluded[::5])
+
+
+def test_a_part_does_not_exclude_what_happens() -> None:
+    """Without the quiet no part claims that the stale read cannot be; the run that shows it is
+    found in the whole."""
+    made = five("sw", quiet=False)
+    found = by_z3(made, "happens-before")
+    assert found.answer is Answer.VIOLATED and found.trace is not None
+    assert replay(found.trace, made).reproduced
+
+
+def test_fault_in_a_part_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A part with an axiom too many excludes everything: the test above would fail."""
+    monkeypatch.setattr(Parts, "_within", lambda *_: [FALSE])
+    assert violated(by_z3(five("sw", quiet=False), "happens-before")) == []
 
 
 # Random protocols
@@ -374,6 +416,11 @@ def test_random_protocols_agree() -> None:
 def test_step_that_writes_a_cell_twice() -> None:
     """A put with its signal to the same cell, both at once: the last write stays (two plans)."""
     assert sum(compare(range(1330, 1332)).values()) == 2
+
+
+def test_wait_that_never_passes_polls_its_cell() -> None:
+    """Puts that serve a wait with update are no race, also where none of them lets it pass."""
+    assert sum(compare(range(279, 280)).values()) == 1
 
 
 @pytest.mark.long

@@ -7,7 +7,7 @@ complete run that the interpreter has walked.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field, replace
 
 import z3
@@ -16,7 +16,6 @@ from syncproof.checkers.explicit.check import Interrupted, assignments
 from syncproof.checkers.explicit.counterexample import build_trace
 from syncproof.checkers.explicit.search import Budget, Exploration, Finding
 from syncproof.checkers.smt.encoding import Encoding
-from syncproof.checkers.smt.events import Term
 from syncproof.checkers.smt.queries import Queries
 from syncproof.checkers.smt.races import Races
 from syncproof.checkers.smt.runs import (
@@ -31,6 +30,8 @@ from syncproof.checkers.smt.runs import (
     hang_at_end,
     race_at_end,
 )
+from syncproof.checkers.smt.solving import Model, Parts, Solver
+from syncproof.checkers.smt.terms import FALSE, Term, any_of
 from syncproof.checkers.smt.uncovered import Uncovered
 from syncproof.checkers.smt.unrolling import Unrolling
 from syncproof.models.core import Unresolved
@@ -43,9 +44,6 @@ from syncproof.models.verdict import Answer, PropertyVerdict, Question, Trace, V
 
 A_MINUTE = 60.0
 IN_FLIGHT = "a put met the in-flight bound: raise it with --fabric NAME,in_flight=N"
-DIFFERENCE_LOGIC = 1
-"""z3's solver for constraints that only compare two clocks, which are all that we have."""
-
 STOPPED = "the search stopped at the first failure"
 
 
@@ -61,8 +59,14 @@ class Tally:
     events: int = 0
     constraints: int = 0
     queries: int = 0
+    by_parts: int = 0
     reached: set[str] = field(default_factory=set)
     persists: set[str] = field(default_factory=set)
+
+    def work(self) -> tuple[tuple[str, int], ...]:
+        """The same for the verdict."""
+        counts = (self.formulas, self.events, self.constraints, self.queries)
+        return tuple(zip(("formulas", "events", "constraints", "queries"), counts, strict=True))
 
 
 class Deadline:
@@ -83,7 +87,7 @@ class Deadline:
 
 
 class Formula:
-    """The formula of one assignment, its solver, and the runs that it finds."""
+    """The formula of one assignment, its solvers, and the runs that they find."""
 
     def __init__(
         self, system: System, asked: frozenset[str], deadline: Deadline, tally: Tally
@@ -92,34 +96,35 @@ class Formula:
         self._deadline, self._tally = deadline, tally
         self.encoding = Encoding(Unrolling(system, asked, deadline.milliseconds))
         self.queries = Queries(self.encoding, asked)
-        self._solver = z3.SimpleSolver()
-        self._solver.set("arith.solver", DIFFERENCE_LOGIC)
-        self._solver.add(*self.encoding.constraints)
-        self._assumed: dict[int, tuple[Term, Term]] = {}
+        self._solver = Solver(self.encoding, self.encoding.constraints)
+        self._parts = Parts(self.encoding)
         tally.formulas += 1
         tally.constraints += len(self.encoding.constraints)
         tally.events += len(self.encoding.step) + len(self.encoding.landings)
 
-    def model(self, *conditions: Term) -> z3.ModelRef | None:
+    def model(self, *conditions: Term) -> Model | None:
         """A run that meets the conditions; None if there is none."""
-        if any(z3.is_false(each) for each in conditions):
+        if FALSE in conditions:
             return None
         self._tally.queries += 1
-        self._solver.set("timeout", self._deadline.milliseconds() or 2**32 - 1)
-        answer = self._solver.check(*map(self._assumption, conditions))
+        answer = self._solver.answer(conditions, self._deadline.milliseconds())
         if answer == z3.unknown:
             self._deadline.milliseconds()
-            raise Undecided(f"z3 says unknown: {self._solver.reason_unknown()}")
+            raise Undecided(f"z3 says unknown: {self._solver.why_unknown()}")
         return self._solver.model() if answer == z3.sat else None
 
-    def _assumption(self, condition: Term) -> Term:
-        """A name for a condition: what was learned from one query then serves the next."""
-        key = condition.get_id()
-        if key not in self._assumed:
-            name = self.encoding.proposition("asked")
-            self._solver.add(z3.Implies(name, condition))
-            self._assumed[key] = (name, condition)
-        return self._assumed[key][0]
+    def excluded(self, condition: Term, cells: Iterable[int] = ()) -> bool:
+        """Whether the constraints on the ranks concerned suffice to show that no run meets a
+        condition; if not, nothing is known."""
+        if condition == FALSE:
+            return True
+        solver = self._parts.solver(condition, cells)
+        if solver is None:
+            return False
+        self._tally.queries += 1
+        answer = solver.answer((condition,), self._deadline.milliseconds())
+        self._tally.by_parts += answer == z3.unsat
+        return bool(answer == z3.unsat)
 
     def run(self, *conditions: Term) -> Taken | None:
         """A run that meets the conditions, walked by the interpreter up to its first failure."""
@@ -137,7 +142,7 @@ class Formula:
                 pass
             raise Undecided(IN_FLIGHT) from None
 
-    def _walk(self, model: z3.ModelRef) -> Taken:
+    def _walk(self, model: Model) -> Taken:
         def stop(transition: Transition) -> bool:
             return any(each.property in self.asked for each in transition.failures)
 
@@ -220,7 +225,8 @@ def _decide(
     if not complete and ("deadlock-free" in asked or not _hang(formula, asked_for=False)):
         raise Disagreement("the constraints have no complete run, and no run is wrong either")
     _note_reached(formula, tally)
-    if formula.model(formula.queries.meets_bound(), formula.queries.goes_on) is not None:
+    overfull = [each for each in formula.queries.meets_bound() if not formula.excluded(each)]
+    if formula.model(any_of(overfull), formula.queries.goes_on) is not None:
         raise Undecided(IN_FLIGHT)
     return None
 
@@ -254,8 +260,8 @@ def _complete_run(formula: Formula, tally: Tally) -> bool:
 def _wrong_step(formula: Formula) -> Found:
     for name in ("happens-before", "checks"):
         if name in formula.asked:
-            for term in formula.queries.each_wrong(name):
-                taken = formula.run(term)
+            for term, cells in formula.queries.each_wrong(name):
+                taken = None if formula.excluded(term, cells) else formula.run(term)
                 if taken is not None:
                     return _failed(formula, taken, name)
     return None
@@ -271,7 +277,8 @@ def _failed(formula: Formula, taken: Taken, name: str) -> Found:
 def _early_return(formula: Formula) -> Found:
     if "quiescent" not in formula.asked:
         return None
-    taken = formula.run(formula.queries.goes_on, formula.queries.returns_early())
+    open_ways = [each for each in formula.queries.returns_early() if not formula.excluded(each)]
+    taken = formula.run(formula.queries.goes_on, any_of(open_ways))
     return None if taken is None else _failed(formula, taken, "quiescent")
 
 
@@ -315,11 +322,11 @@ def _race(formula: Formula) -> Found:
     races = Races(formula.queries)
     goes_on = formula.queries.goes_on
     for cell, term, message in races.certain():
-        taken = formula.run(goes_on, term)
+        taken = None if formula.excluded(term) else formula.run(goes_on, term)
         if taken is not None:
             return _raced(formula, taken, cell, message)
     for cell, term, message in races.between_puts():
-        if formula.model(goes_on, term) is None:
+        if formula.excluded(term) or formula.model(goes_on, term) is None:
             continue
         if all(formula.model(goes_on, here) is None for here in races.polls(cell)):
             taken = formula.run(goes_on, term)
@@ -389,10 +396,8 @@ def _verdict(
             detail = f"vacuous: no run reaches {name!r}"
             properties.append(PropertyVerdict("reached", Answer.VIOLATED, detail))
     routing = instance.bounds.routing
-    notes = (
-        f"z3: {tally.formulas} formulas, {tally.events} events, {tally.constraints} constraints, "
-        f"{tally.queries} queries",
-    )
+    parts = f"z3: {tally.by_parts} of {tally.queries} queries answered by the ranks concerned alone"
+    notes = (parts,) if tally.by_parts else ()
     return Verdict(
         question,
         engine,
@@ -405,4 +410,5 @@ def _verdict(
         routing if isinstance(routing, str) else "as given",
         notes,
         trace,
+        work=tally.work(),
     )

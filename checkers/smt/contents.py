@@ -33,11 +33,22 @@ class Contents:
         self._changing: dict[int, dict[Hashable, None]] = {}
         self._stamps: dict[int, int] = {}
         self._raised = 0
+        self._open: set[Cells] = set()
         self._kept: dict[Cells, tuple[int, dict[Numbers, int]]] = {}
 
     def stamp(self, cells: Sequence[int]) -> int:
         """Grows whenever what the cells may hold may have grown."""
-        return sum(self._stamps.get(cell, 0) for cell in cells) + self._raised
+        return sum(self._stamps.get(cell, 0) for cell in self._connected(cells)) + self._raised
+
+    def _connected(self, cells: Sequence[int]) -> dict[int, None]:
+        """The cells, and those that read-modify-writes change or look at together with them."""
+        found, work = dict.fromkeys(cells), list(cells)
+        while work:
+            for name in self._changing.get(work.pop(), ()):
+                new = [cell for cell in self._changes[name][0] if cell not in found]
+                found |= dict.fromkeys(new)
+                work += new
+        return found
 
     def _touch(self, cells: Sequence[int]) -> None:
         for cell in cells:
@@ -83,7 +94,11 @@ class Contents:
         stamp = self.stamp(cells)
         kept = self._kept.get(cells)
         if kept is None or kept[0] != stamp:
+            if cells in self._open:
+                raise Uncovered("read-modify-writes of blocks that overlap", "")
+            self._open.add(cells)
             kept = self._kept[cells] = (stamp, self._closure(cells))
+            self._open.remove(cells)
         return kept[1]
 
     def _closure(self, cells: Cells) -> dict[Numbers, int]:

@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-import z3
-
-from syncproof.checkers.smt.events import Landing, Mark, Term
+from syncproof.checkers.smt.events import Landing, Mark
+from syncproof.checkers.smt.terms import (
+    FALSE,
+    TRUE,
+    Names,
+    Term,
+    any_of,
+    at_most,
+    implies,
+    precedes,
+)
 from syncproof.checkers.smt.unrolling import Arc, Point, Unrolling
+from syncproof.models.fabric import Profile
 from syncproof.models.lowering import Action, ActionKind
-
-TRUE, FALSE = z3.BoolVal(True), z3.BoolVal(False)
-
-
-def any_of(terms: Iterable[Term]) -> Term:
-    """A disjunction, as short as it can be written."""
-    found = [term for term in terms if not z3.is_false(term)]
-    if any(z3.is_true(term) for term in found):
-        return TRUE
-    return z3.Or(found) if len(found) > 1 else found[0] if found else FALSE
-
-
-def all_of(terms: Iterable[Term]) -> Term:
-    """A conjunction, as short as it can be written."""
-    found = [term for term in terms if not z3.is_true(term)]
-    if any(z3.is_false(term) for term in found):
-        return FALSE
-    return z3.And(found) if len(found) > 1 else found[0] if found else TRUE
+from syncproof.models.outbox import Packet
 
 
 class Control:
@@ -43,7 +33,7 @@ class Control:
         self.meetings: dict[tuple[str, int], tuple[Term, Term, Term]] = {}
         self.landings: list[Landing] = []
         self.marks: list[Mark] = []
-        self._names = 0
+        self.names = Names()
         self._control_flow()
         self._packets()
 
@@ -51,19 +41,17 @@ class Control:
 
     def add(self, constraint: Term, label: object = None) -> None:
         """Require something; a label makes it a candidate for an explanation."""
-        if not z3.is_true(constraint):
+        if constraint != TRUE:
             self.constraints.append(constraint)
             self.labels.append(label)
 
-    def proposition(self, name: str) -> Term:
-        """A new proposition."""
-        self._names += 1
-        return z3.Bool(f"{name}!{self._names}")
+    def proposition(self, name: str, *processes: int) -> Term:
+        """A new proposition about some processes."""
+        return self.names.new(name, "Bool", processes)
 
-    def time(self, name: str) -> Term:
-        """A new clock."""
-        self._names += 1
-        return z3.Int(f"{name}!{self._names}")
+    def time(self, name: str, *processes: int) -> Term:
+        """A new clock of something that some processes do."""
+        return self.names.new(name, "Int", processes)
 
     # Control flow
 
@@ -74,26 +62,26 @@ class Control:
             steps = []
             for number, action in enumerate(point.node.actions):
                 arcs = [arc for arc in point.arcs if arc.action == number]
-                step = self.proposition("step") if arcs else FALSE
+                step = self.proposition("step", point.process) if arcs else FALSE
                 self.step[point, number] = step
                 steps.append(step)
-                self.add(z3.Implies(step, self.at[point]))
+                self.add(implies(step, self.at[point]))
                 for arc in arcs:
                     free = len(arcs) == 1 and not action.cells
-                    self.taken[arc] = step if free else self.proposition("taken")
-                    self.add(z3.Implies(self.taken[arc], step))
-                self.add(z3.Implies(step, any_of(self.taken[arc] for arc in arcs)))
+                    self.taken[arc] = step if free else self.proposition("taken", point.process)
+                    self.add(implies(self.taken[arc], step))
+                self.add(implies(step, any_of(self.taken[arc] for arc in arcs)))
                 if len(arcs) > 1:
-                    self.add(z3.AtMost(*[self.taken[arc] for arc in arcs], 1))
+                    self.add(at_most(1, [self.taken[arc] for arc in arcs]))
                 if action.kind is ActionKind.SYNC:
-                    self.add(z3.Implies(step, self.meeting(point, action)[0]))
+                    self.add(implies(step, self.meeting(point, action)[0]))
             if len(steps) > 1:
-                self.add(z3.AtMost(*steps, 1))
+                self.add(at_most(1, steps))
         for point in self.unrolling.all_points():
             for arc in point.arcs:
                 if arc.target is not None:
                     before, after = self.end_clock(arc), self.clock[arc.target]
-                    self.add(z3.Implies(self.taken[arc], before < after), ("program", arc))
+                    self.add(implies(self.taken[arc], precedes(before, after)), ("program", arc))
         self._meet()
 
     def _enter(self, point: Point) -> None:
@@ -106,7 +94,7 @@ class Control:
         for action in point.node.actions:
             if action.kind is ActionKind.SYNC:
                 return self.meeting(point, action)[1]
-        return self.time("clock")
+        return self.time("clock", point.process)
 
     def end_clock(self, arc: Arc) -> Term:
         """When a step is over: a sync when its last member is heard."""
@@ -119,9 +107,9 @@ class Control:
         """Of a sync: whether it happens, its clock, and when what its members say is said."""
         key = (action.group, point.meeting(action.group))
         if key not in self.meetings:
-            clock = self.time("meeting")
-            said = clock if not self.system.features.ghosts else self.time("said")
-            self.meetings[key] = (self.proposition("meets"), clock, said)
+            clock = self.time("meeting", *action.members)
+            said = clock if not self.system.features.ghosts else self.time("said", *action.members)
+            self.meetings[key] = (self.proposition("meets", *action.members), clock, said)
         return self.meetings[key]
 
     def members_at(self, group: str, turn: int) -> dict[int, list[tuple[Point, int]]]:
@@ -141,9 +129,9 @@ class Control:
         for (group, turn), (happens, clock, said) in self.meetings.items():
             for points in self.members_at(group, turn).values():
                 here = any_of(self.step[each] for each in points)
-                self.add(z3.Implies(happens, here), ("sync", group, turn))
+                self.add(implies(happens, here), ("sync", group, turn))
             if said is not clock:
-                self.add(clock < said)
+                self.add(precedes(clock, said))
 
     # Puts
 
@@ -158,26 +146,35 @@ class Control:
                             packet,
                             profile,
                             step,
-                            self.proposition("free"),
-                            self.time("free"),
+                            self.proposition("free", point.process),
+                            self.time("free", point.process),
                         )
                         self.marks.append(mark)
-                        self.add(z3.Implies(mark.released, step))
+                        self.add(implies(mark.released, step))
                         continue
-                    self._landing(Landing(
-                        point, number, packet, profile, step,
-                        self.proposition("landed"), self.time("lands"),
-                        self.proposition("fetched") if packet.reads else TRUE,
-                        self.time("fetches") if packet.reads else self.clock[point],
-                    ))  # fmt: skip
+                    self._landing(self._issued(point, number, packet, profile))
+
+    def _issued(self, point: Point, number: int, packet: Packet, profile: Profile) -> Landing:
+        process, reads = point.process, bool(packet.reads)
+        return Landing(
+            point,
+            number,
+            packet,
+            profile,
+            self.step[point, number],
+            self.proposition("landed", process),
+            self.time("lands", process),
+            self.proposition("fetched", process) if reads else TRUE,
+            self.time("fetches", process) if reads else self.clock[point],
+        )
 
     def _landing(self, landing: Landing) -> None:
         self.landings.append(landing)
         issue = self.clock[landing.point]
-        self.add(z3.Implies(landing.landed, landing.issued))
-        self.add(z3.Implies(landing.landed, issue < landing.clock), ("landing", landing))
+        self.add(implies(landing.landed, landing.issued))
+        self.add(implies(landing.landed, precedes(issue, landing.clock)), ("landing", landing))
         if landing.packet.reads:
-            self.add(z3.Implies(landing.fetched, landing.issued))
-            self.add(z3.Implies(landing.fetched, issue < landing.fetch_clock))
-            self.add(z3.Implies(landing.landed, landing.fetched))
-            self.add(z3.Implies(landing.landed, landing.fetch_clock < landing.clock))
+            self.add(implies(landing.fetched, landing.issued))
+            self.add(implies(landing.fetched, precedes(issue, landing.fetch_clock)))
+            self.add(implies(landing.landed, landing.fetched))
+            self.add(implies(landing.landed, precedes(landing.fetch_clock, landing.clock)))

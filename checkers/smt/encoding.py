@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import z3
-
 from syncproof.checkers.smt.contents import Cells, Contents, Numbers
-from syncproof.checkers.smt.control import TRUE, Control, all_of, any_of
-from syncproof.checkers.smt.events import Landing, Location, Options, Reading, Term, Write
+from syncproof.checkers.smt.control import Control
+from syncproof.checkers.smt.events import Landing, Location, Options, Reading, Write
 from syncproof.checkers.smt.ordering import add_fabric_order
+from syncproof.checkers.smt.terms import TRUE, Term, all_of, any_of, implies, negated, precedes
 from syncproof.checkers.smt.unrolling import Point, Unrolling
 from syncproof.models.lowering import Action, ActionKind
 from syncproof.models.outbox import ADD
@@ -75,14 +74,18 @@ class Encoding(Control):
             return self.clock[point]
         if (point, number) not in self._saying:
             _, clock, said = self.meeting(point, action)
-            own = self._saying[point, number] = self.time("says")
-            self.add(clock < own)
-            self.add(own < said)
+            own = self._saying[point, number] = self.time("says", point.process)
+            self.add(precedes(clock, own))
+            self.add(precedes(own, said))
             others = self._said.setdefault((action.group, point.meeting(action.group)), [])
             for step, its_clock, process in others:
                 if process != point.process:
-                    in_order = its_clock < own if process < point.process else own < its_clock
-                    self.add(z3.Implies(step, in_order))
+                    in_order = (
+                        precedes(its_clock, own)
+                        if process < point.process
+                        else precedes(own, its_clock)
+                    )
+                    self.add(implies(step, in_order))
             others.append((self.step[point, number], own, point.process))
         return self._saying[point, number]
 
@@ -111,15 +114,17 @@ class Encoding(Control):
             key = tuple(map(id, writes)) or cell
             groups.setdefault(key, []).append(cell)
         for number, cells in enumerate(groups.values()):
-            first = Write("first", tuple(cells), None, -1, TRUE, None)
+            first = Write("first", tuple(cells), None, -1, TRUE, "")
             location = Location(number, tuple(cells), [first, *writers[cells[0]]])
             self.location |= dict.fromkeys(cells, location)
             for i, one in enumerate(location.writes[1:], 1):
                 for other in location.writes[i + 1 :]:
                     if not self._ordered(one, other):
-                        both = z3.And(one.happened, other.happened)
-                        apart = z3.Or(one.clock < other.clock, other.clock < one.clock)
-                        self.add(z3.Implies(both, apart))
+                        both = all_of((one.happened, other.happened))
+                        apart = any_of(
+                            (precedes(one.clock, other.clock), precedes(other.clock, one.clock))
+                        )
+                        self.add(implies(both, apart))
 
     @staticmethod
     def _ordered(one: Write, other: Write) -> bool:
@@ -168,7 +173,7 @@ class Encoding(Control):
             reading = self.reading(name, point, action.cells, step, self.clock[point], own)
             for arc in arcs:
                 met = self.holds(reading, action.cells, arc.values)
-                self.add(z3.Implies(self.taken[arc], met), ("reads", point, number))
+                self.add(implies(self.taken[arc], met), ("reads", point, number))
         ghosts = self.unrolling.ghosts
         for cell in dict.fromkeys(c for a in arcs for c in ghosts.touched(a.edge.statements)):
             own = next((write for write in at_once if write.cells == (cell,)), None)
@@ -189,19 +194,20 @@ class Encoding(Control):
         self.readings[name] = reading
         for location in dict.fromkeys(self.location[cell] for cell in cells):
             near = [w for w in location.writes if w is not itself and not _apart(w, reading)]
-            sources = [(write, self.proposition("from")) for write in near]
+            about = self.names.processes(clock)
+            sources = [(write, self.proposition("from", *about)) for write in near]
             reading.sources[location] = sources
-            self.add(z3.Implies(active, any_of(term for _, term in sources)))
+            self.add(implies(active, any_of(term for _, term in sources)))
             for write, term in sources:
-                self.add(z3.Implies(term, z3.And(active, write.happened)))
-                if write.clock is not None:
-                    self.add(z3.Implies(term, write.clock < clock), ("reads", name, write))
+                self.add(implies(term, all_of((active, write.happened))))
+                if write.clock:
+                    self.add(implies(term, precedes(write.clock, clock)), ("reads", name, write))
                 for other in near:
-                    if other is not write and other.clock is not None:
-                        later = [z3.Not(other.happened), clock < other.clock]
-                        if write.clock is not None:
-                            later.append(other.clock < write.clock)
-                        self.add(z3.Implies(term, z3.Or(later)), ("last", name, other))
+                    if other is not write and other.clock:
+                        later = [negated(other.happened), precedes(clock, other.clock)]
+                        if write.clock:
+                            later.append(precedes(other.clock, write.clock))
+                        self.add(implies(term, any_of(later)), ("last", name, other))
         return reading
 
     def _read_end(self, cell: int) -> None:
@@ -209,19 +215,21 @@ class Encoding(Control):
         location = self.location[cell]
         if ("end", location) in self.readings:
             return
-        reading = Reading(None, TRUE, None, None, {})
+        reading = Reading(None, TRUE, "", None, {})
         self.readings["end", location] = reading
-        sources = [(write, self.proposition("last")) for write in location.writes]
+        origins = (write.origin for write in location.writes)
+        about = dict.fromkeys(point.process for point in origins if point is not None)
+        sources = [(write, self.proposition("last", *about)) for write in location.writes]
         reading.sources[location] = sources
         self.add(any_of(term for _, term in sources))
         for write, term in sources:
-            self.add(z3.Implies(term, write.happened))
+            self.add(implies(term, write.happened))
             for other in location.writes:
-                if other is not write and other.clock is not None:
-                    later = [z3.Not(other.happened)]
-                    if write.clock is not None:
-                        later.append(other.clock < write.clock)
-                    self.add(z3.Implies(term, z3.Or(later)))
+                if other is not write and other.clock:
+                    later = [negated(other.happened)]
+                    if write.clock:
+                        later.append(precedes(other.clock, write.clock))
+                    self.add(implies(term, any_of(later)))
 
     # Values
 
@@ -262,8 +270,10 @@ class Encoding(Control):
         if plain is not None:
             return {tuple(plain[cell] for cell in location.cells): TRUE}
         self._undefined.append((write, location))
+        assert write.origin is not None
+        process = write.origin.process
         possible = self.contents_of(location)[0].possible(location.cells)
-        return {values: self.proposition("gives") for values in possible}
+        return {values: self.proposition("gives", process) for values in possible}
 
     def contents_of(self, location: Location) -> tuple[Contents, Numbers]:
         """What a location may hold, and what it holds at first; one of memory or of ghosts."""
@@ -296,9 +306,9 @@ class Encoding(Control):
             write, location = self._undefined.pop()
             made = self._made(write, location)
             given = any_of(self._options[write, location].values())
-            self.add(z3.Implies(write.happened, given))
+            self.add(implies(write.happened, given))
             for values, term in self._options[write, location].items():
-                self.add(z3.Implies(term, any_of(made.get(values, ()))))
+                self.add(implies(term, any_of(made.get(values, ()))))
 
     def _made(self, write: Write, location: Location) -> dict[Numbers, list[Term]]:
         """For each value that a write can give, the ways in which it comes about."""

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from syncproof.checkers.smt.contents import Cells, Numbers
+from syncproof.checkers.smt.terms import Term
 from syncproof.checkers.smt.unrolling import Point
 from syncproof.models.fabric import Profile
 from syncproof.models.outbox import Packet, fence
-
-Term = Any
-"""A z3 expression; z3 has no types."""
 
 
 @dataclass(eq=False)
@@ -59,8 +56,8 @@ class Mark:
 class Write:
     """Something that changes cells at one moment: a landing, or a step that writes at once.
 
-    ``origin`` is None for what memory holds at first. ``kind`` is "first", "landing", "store" (a
-    step on chip or under ``immediate``), "update" or "ghost".
+    ``origin`` is None and ``clock`` empty for what memory holds at first. ``kind`` is "first",
+    "landing", "store" (a step on chip or under ``immediate``), "update" or "ghost".
     """
 
     kind: str

@@ -17,6 +17,7 @@ class GhostCells:
 
     def __init__(self, system: System) -> None:
         self._system = system
+        self._first = system.initial_transition().state
         self._values = Interned(None)
         self._cells: dict[Key, int] = {}
         self._keys: list[Key] = []
@@ -30,9 +31,8 @@ class GhostCells:
         return self._cells[key]
 
     def initial(self, cell: int) -> int:
-        """The number of what it holds at first."""
-        name, _ = self._keys[-cell - 1]
-        return self._values.number(self._system.ghosts.initial.get(name, 0))
+        """The number of what it holds once all roles have said what they say before they begin."""
+        return self._values.number(self._system.ghosts.value(self._first, *self._keys[-cell - 1]))
 
     def touched(self, statements: Sequence[Statement]) -> tuple[int, ...]:
         """The ghosts that a step looks at or changes."""

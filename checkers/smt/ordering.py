@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import z3
-
 from syncproof.checkers.smt.control import Control
-from syncproof.checkers.smt.events import Landing, Mark, Term
+from syncproof.checkers.smt.events import Landing, Mark
+from syncproof.checkers.smt.terms import Term, all_of, implies, precedes
 from syncproof.checkers.smt.unrolling import Point
 from syncproof.models.lowering import Action, ActionKind
 from syncproof.models.outbox import SET, Packet, must_precede, reads_first
@@ -45,17 +44,17 @@ def _hold_mark(encoding: Control, mark: Mark, landings: list[Landing], marks: li
         if mark.point.follows(early.point) and must_precede(
             early.settled, mark.packet, mark.profile
         ):
-            both = z3.And(mark.released, early.issued)
-            held = z3.And(early.landed, early.clock < mark.clock)
-            encoding.add(z3.Implies(both, held), ("fence", early, mark))
+            both = all_of((mark.released, early.issued))
+            held = all_of((early.landed, precedes(early.clock, mark.clock)))
+            encoding.add(implies(both, held), ("fence", early, mark))
     for before in marks:
         earlier = mark.point.follows(before.point) or (
             mark.point is before.point and marks.index(before) < marks.index(mark)
         )
         if earlier and must_precede(before.packet, mark.packet, mark.profile):
-            both = z3.And(mark.released, before.issued)
-            held = z3.And(before.released, before.clock < mark.clock)
-            encoding.add(z3.Implies(both, held))
+            both = all_of((mark.released, before.issued))
+            held = all_of((before.released, precedes(before.clock, mark.clock)))
+            encoding.add(implies(both, held))
 
 
 def _hold_landing(
@@ -67,16 +66,16 @@ def _hold_landing(
         happens, clock = late.fetched, late.fetch_clock
     for early in landings:
         if _precedes(early, late):
-            held = z3.And(early.landed, early.clock < clock)
-            both = z3.And(happens, early.issued)
-            encoding.add(z3.Implies(both, held), ("order", early, late))
+            held = all_of((early.landed, precedes(early.clock, clock)))
+            both = all_of((happens, early.issued))
+            encoding.add(implies(both, held), ("order", early, late))
         if _fetched_first(early, late):
-            held = z3.And(early.fetched, early.fetch_clock < late.fetch_clock)
-            encoding.add(z3.Implies(z3.And(late.fetched, early.issued), held))
+            held = all_of((early.fetched, precedes(early.fetch_clock, late.fetch_clock)))
+            encoding.add(implies(all_of((late.fetched, early.issued)), held))
     for mark in marks:
         if _fenced(mark, late):
-            held = z3.And(mark.released, mark.clock < clock)
-            encoding.add(z3.Implies(z3.And(happens, mark.issued), held), ("fenced", mark, late))
+            held = all_of((mark.released, precedes(mark.clock, clock)))
+            encoding.add(implies(all_of((happens, mark.issued)), held), ("fenced", mark, late))
 
 
 def must_wait_for(
@@ -133,19 +132,19 @@ def _quiet(
     for early in landings:
         if not point.follows(early.point):
             continue
-        both = z3.And(step, early.issued)
+        both = all_of((step, early.issued))
         if is_local and not early.packet.is_get:
             if early.packet.reads:
-                held = z3.And(early.fetched, early.fetch_clock < clock)
-                encoding.add(z3.Implies(both, held))
+                held = all_of((early.fetched, precedes(early.fetch_clock, clock)))
+                encoding.add(implies(both, held))
         elif is_local or target < 0 or early.packet.target == target:
-            held = z3.And(early.landed, early.clock < clock)
-            encoding.add(z3.Implies(both, held), ("quiet", early, point))
+            held = all_of((early.landed, precedes(early.clock, clock)))
+            encoding.add(implies(both, held), ("quiet", early, point))
     for mark in marks:
         covered = target >= 0 and mark.packet.target in (target, -1) and not is_local
         if covered and point.follows(mark.point):
-            held = z3.And(mark.released, mark.clock < clock)
-            encoding.add(z3.Implies(z3.And(step, mark.issued), held))
+            held = all_of((mark.released, precedes(mark.clock, clock)))
+            encoding.add(implies(all_of((step, mark.issued)), held))
 
 
 def _hold_back(
@@ -158,12 +157,12 @@ def _hold_back(
     profile = encoding.system.automata[point.process].profile_to(action.target)
     for early in landings:
         if point.follows(early.point) and must_precede(early.settled, probe, profile):
-            held = z3.And(early.landed, early.clock < clock)
-            encoding.add(z3.Implies(z3.And(step, early.issued), held), ("behind", early, point))
+            held = all_of((early.landed, precedes(early.clock, clock)))
+            encoding.add(implies(all_of((step, early.issued)), held), ("behind", early, point))
     for mark in marks:
         if point.follows(mark.point) and must_precede(mark.packet, probe, profile):
-            held = z3.And(mark.released, mark.clock < clock)
-            encoding.add(z3.Implies(z3.And(step, mark.issued), held))
+            held = all_of((mark.released, precedes(mark.clock, clock)))
+            encoding.add(implies(all_of((step, mark.issued)), held))
 
 
 def probe_of(action: Action) -> Packet:

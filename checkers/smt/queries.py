@@ -9,11 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cached_property
 
-import z3
-
-from syncproof.checkers.smt.control import FALSE, TRUE, all_of, any_of
 from syncproof.checkers.smt.encoding import Encoding
-from syncproof.checkers.smt.events import Landing, Term
+from syncproof.checkers.smt.events import Landing
+from syncproof.checkers.smt.terms import (
+    FALSE,
+    TRUE,
+    Term,
+    all_of,
+    any_of,
+    at_least,
+    implies,
+    negated,
+    precedes,
+    sums_to,
+)
 from syncproof.checkers.smt.unrolling import Arc, Point
 from syncproof.models.lowering import ActionKind
 from syncproof.models.nodes import Node, TokenKey
@@ -33,12 +42,23 @@ class Queries:
         """Some step breaks ``name`` by what it says."""
         return any_of(term for _, term in self.failing_arcs(name))
 
-    def each_wrong(self, name: str) -> list[Term]:
-        """The same, one condition for each place at which something may be said."""
-        places: dict[tuple[Point, int], list[Term]] = {}
+    def each_wrong(self, name: str) -> list[tuple[Term, tuple[int, ...]]]:
+        """The same, one condition for each place at which something may be said, with the cells
+        that are read there."""
+        places: dict[tuple[Point, int], list[Arc]] = {}
+        terms: dict[tuple[Point, int], list[Term]] = {}
         for arc, term in self.failing_arcs(name):
-            places.setdefault((arc.source, arc.action), []).append(term)
-        return [any_of(terms) for terms in places.values()]
+            places.setdefault((arc.source, arc.action), []).append(arc)
+            terms.setdefault((arc.source, arc.action), []).append(term)
+        return [
+            (any_of(terms[point, number]), self._cells_read(point, number, arcs))
+            for (point, number), arcs in places.items()
+        ]
+
+    def _cells_read(self, point: Point, number: int, arcs: list[Arc]) -> tuple[int, ...]:
+        ghosts = self.unrolling.ghosts
+        said = (cell for arc in arcs for cell in ghosts.touched(arc.edge.statements))
+        return (*point.node.actions[number].cells, *dict.fromkeys(said))
 
     def failing_arcs(self, name: str) -> Iterator[tuple[Arc, Term]]:
         """The steps that break ``name`` by what they say, each with its condition."""
@@ -48,7 +68,7 @@ class Queries:
                     yield arc, self.encoding.taken[arc]
                 elif name == "checks" and name in self.asked:
                     term = self._ghost_fails(arc)
-                    if not z3.is_false(term):
+                    if term != FALSE:
                         yield arc, term
 
     def _ghost_fails(self, arc: Arc) -> Term:
@@ -68,7 +88,7 @@ class Queries:
     def goes_on(self) -> Term:
         """No step breaks a property in question, so that the run is not over."""
         terms = [self.says_wrong(name) for name in ("happens-before", "checks")]
-        return z3.Not(any_of(terms))
+        return negated(any_of(terms))
 
     def errors(self) -> dict[Point, Term]:
         """The points at which a role has gone wrong."""
@@ -102,16 +122,16 @@ class Queries:
     @cached_property
     def maximal(self) -> Term:
         """Nothing happens any more."""
-        terms = [z3.Implies(each.issued, each.landed) for each in self.encoding.landings]
+        terms = [implies(each.issued, each.landed) for each in self.encoding.landings]
         for point in self.unrolling.all_points():
             if point.node.state != "done":
                 stays = all_of((self.encoding.at[point], *self._no_step(point)))
-                terms.append(z3.Implies(stays, self.blocked(point)))
+                terms.append(implies(stays, self.blocked(point)))
         return all_of(terms)
 
     def _no_step(self, point: Point) -> list[Term]:
         numbers = range(len(point.node.actions))
-        return [z3.Not(self.encoding.step[point, number]) for number in numbers]
+        return [negated(self.encoding.step[point, number]) for number in numbers]
 
     @cached_property
     def all_done(self) -> Term:
@@ -121,7 +141,7 @@ class Queries:
     @cached_property
     def not_all_done(self) -> Term:
         """Some process has not returned."""
-        return z3.Not(self.all_done)
+        return negated(self.all_done)
 
     def is_done(self, process: int) -> Term:
         """A process has returned."""
@@ -137,7 +157,7 @@ class Queries:
             turn = point.meeting(actions[0].group)
             members = self.encoding.members_at(actions[0].group, turn)
             present = [any_of(self.encoding.at[p] for p, _ in each) for each in members.values()]
-            return z3.Not(all_of(present))
+            return negated(all_of(present))
         if len(actions) == 1 and actions[0].waits:
             return self._wait_fails(point)
         return self._sweep_fails(point, point.node, 0)
@@ -148,7 +168,7 @@ class Queries:
             self.encoding.holds_in_the_end(action.cells, values)
             for values, _ in self.unrolling.edges(point.process, point.node, 0)
         ]
-        return z3.Not(any_of(passing))
+        return negated(any_of(passing))
 
     def _sweep_fails(self, point: Point, base: Node, depth: int) -> Term:
         """A sweep that begins at ``base`` and has come to ``point`` fails in the end."""
@@ -166,30 +186,30 @@ class Queries:
                 )
                 if target is not None:
                     fails = self._sweep_fails(target, base, depth + 1)
-            if not z3.is_false(fails):
+            if fails != FALSE:
                 met = self.encoding.holds_in_the_end(action.cells, values)
                 found.append(all_of((met, fails)))
         return any_of(found)
 
     # Ends
 
-    def returns_early(self) -> Term:
-        """A process returns while its puts are in flight."""
-        found = []
+    def returns_early(self) -> Iterator[Term]:
+        """A process returns while its puts are in flight, one condition for each way to return."""
         for point in self.unrolling.all_points():
             for arc in point.arcs:
                 if arc.target is not None and arc.target.node.state == "done":
                     pending = [self._pending_at(each, arc) for each in self.encoding.landings]
-                    found.append(all_of((self.encoding.taken[arc], any_of(pending))))
-        return any_of(found)
+                    yield all_of((self.encoding.taken[arc], any_of(pending)))
 
     def _pending_at(self, landing: Landing, arc: Arc) -> Term:
         if landing.point is arc.source and landing.action == arc.action:
             return TRUE
         if not arc.source.follows(landing.point):
             return FALSE
-        late = z3.Or(z3.Not(landing.landed), self.encoding.end_clock(arc) < landing.clock)
-        return z3.And(landing.issued, late)
+        late = any_of(
+            (negated(landing.landed), precedes(self.encoding.end_clock(arc), landing.clock))
+        )
+        return all_of((landing.issued, late))
 
     def not_clean(self) -> Term:
         """A region that must end as it began does not."""
@@ -198,7 +218,7 @@ class Queries:
             if cell.slot.region.clean and len(self.encoding.location[number].writes) > 1:
                 initial = self.system.initial_value(number)
                 held = self.encoding.holds_in_the_end((number,), (initial,))
-                found.append(z3.Not(held))
+                found.append(negated(held))
         return any_of(found)
 
     def miscounted(self) -> Term:
@@ -216,22 +236,19 @@ class Queries:
         found = []
         for key in sorted({*sent, *times}, key=str):
             counts = times.get(key, [])
-            once = z3.PbEq(counts, 1) if counts else FALSE
+            once = sums_to(1, counts) if counts else FALSE
             right = all_of((any_of(sent.get(key, [])), once))
-            found.append(z3.Not(right) if not z3.is_false(right) else TRUE)
+            found.append(negated(right))
         return any_of(found)
 
     # The in-flight bound
 
     def within_bound(self) -> Term:
         """No put meets the in-flight bound of its fabric."""
-        return all_of(z3.Not(each) for each in self._overfull())
+        return all_of(negated(each) for each in self.meets_bound())
 
-    def meets_bound(self) -> Term:
-        """Some put meets the bound."""
-        return any_of(self._overfull())
-
-    def _overfull(self) -> Iterator[Term]:
+    def meets_bound(self) -> Iterator[Term]:
+        """A put meets the bound, one condition for each."""
         by_cell: dict[tuple[int, int], list[Landing]] = {}
         for landing in self.encoding.landings:
             for cell in dict.fromkeys(cell for cell, _, _ in landing.packet.writes):
@@ -240,18 +257,16 @@ class Queries:
             for late in landings:
                 most = late.profile.in_flight
                 pending = [
-                    term
-                    for early in landings
-                    if not z3.is_false(term := self._pending_when(early, late))
+                    term for early in landings if (term := self._pending_when(early, late)) != FALSE
                 ]
                 if len(pending) >= most:
-                    yield z3.And(late.issued, z3.AtLeast(*pending, most))
+                    yield all_of((late.issued, at_least(most, pending)))
 
     def _pending_when(self, early: Landing, late: Landing) -> Term:
         if late.point.follows(early.point):
             issue = self.encoding.clock[late.point]
-            after = z3.Or(z3.Not(early.landed), issue < early.clock)
-            return z3.And(early.issued, after)
+            after = any_of((negated(early.landed), precedes(issue, early.clock)))
+            return all_of((early.issued, after))
         packets = [id(packet) for packet in late.point.node.actions[late.action].packets]
         earlier = late.was_with(early) and packets.index(id(early.packet)) < packets.index(
             id(late.packet)

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import z3
-
-from syncproof.checkers.smt.control import all_of, any_of
-from syncproof.checkers.smt.events import Landing, Term
+from syncproof.checkers.smt.events import Landing
 from syncproof.checkers.smt.ordering import must_wait_for, probe_of
 from syncproof.checkers.smt.queries import Queries
+from syncproof.checkers.smt.terms import Term, all_of, any_of, implies, negated
 from syncproof.checkers.smt.unrolling import Point
 from syncproof.models.looks import accesses_of
 from syncproof.models.lowering import ActionKind
@@ -71,7 +69,7 @@ class Races:
                 both = one.access.synchronizing and other.access.synchronizing
                 puts = both and one.access.is_put and other.access.is_put
                 if (not both) if plain else puts:
-                    found.append(z3.And(one.term, other.term))
+                    found.append(all_of((one.term, other.term)))
         if found:
             where = self.encoding.system.cells[cell]
             yield cell, any_of(found), f"two accesses of {where} are not ordered"
@@ -81,20 +79,19 @@ class Races:
     def _add_step(self, point: Point, number: int) -> None:
         action = point.node.actions[number]
         cells = len(self.encoding.system.cells)
+        accesses = accesses_of(point.node, number)
+        is_update = action.kind is ActionKind.UPDATE
+        if is_update or any(a.synchronizing for a in accesses if not a.writes):
+            for cell in action.cells:
+                self._polls.setdefault(cell, []).append(self.encoding.at[point])
         if not any(arc.action == number for arc in point.arcs) and action.kind is not (
             ActionKind.READ
         ):
             return
-        accesses = accesses_of(point.node, number)
-        if action.kind is ActionKind.UPDATE or any(
-            a.synchronizing for a in accesses if not a.writes
-        ):
-            for cell in action.cells:
-                self._polls.setdefault(cell, []).append(self.encoding.at[point])
         if not accesses:
             return
         steps = range(len(point.node.actions))
-        stays = [z3.Not(self.encoding.step[point, each]) for each in steps]
+        stays = [negated(self.encoding.step[point, each]) for each in steps]
         term = all_of((self.encoding.at[point], *stays, *self._not_held_back(point, number)))
         if action.waits and action.cells:
             passing = [
@@ -114,17 +111,17 @@ class Races:
         profile = self.encoding.system.automata[point.process].profile_to(action.target)
         for early in self.encoding.landings:
             if point.follows(early.point) and must_precede(early.settled, probe, profile):
-                yield z3.Implies(early.issued, early.landed)
+                yield implies(early.issued, early.landed)
         for mark in self.encoding.marks:
             if point.follows(mark.point) and must_precede(mark.packet, probe, profile):
-                yield z3.Implies(mark.issued, mark.released)
+                yield implies(mark.issued, mark.released)
 
     def _add_landing(self, landing: Landing) -> None:
         held = list(must_wait_for(self.encoding, landing))
         packet = landing.packet
-        waits = [z3.Implies(issued, done) for issued, done in held]
+        waits = [implies(issued, done) for issued, done in held]
         may_land = all_of((
-            landing.issued, landing.fetched, z3.Not(landing.landed),
+            landing.issued, landing.fetched, negated(landing.landed),
             *([] if packet.is_get else waits),
         ))  # fmt: skip
         is_put = any(mode != ADD for _, _, mode in packet.writes)
@@ -133,10 +130,10 @@ class Races:
         if packet.reads:
             first = waits if packet.is_get else []
             copies = [
-                z3.Implies(issued, done)
+                implies(issued, done)
                 for issued, done in must_wait_for(self.encoding, landing, to_fetch=True)
             ]
-            may_fetch = all_of((landing.issued, z3.Not(landing.fetched), *first, *copies))
+            may_fetch = all_of((landing.issued, negated(landing.fetched), *first, *copies))
             for cell in packet.reads:
                 self._add(Enabled(Access(cell, False, False, False), -1, may_fetch, "fetch"))
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import z3
-
 from syncproof.checkers.explicit.search import Finding, judge_end, racing
 from syncproof.checkers.smt.encoding import Encoding
 from syncproof.checkers.smt.events import Landing
+from syncproof.checkers.smt.solving import Model
 from syncproof.checkers.smt.unrolling import Point
 from syncproof.models.lowering import ActionKind
 from syncproof.models.nodes import Node
@@ -41,20 +40,14 @@ class Event:
 Taken = list[tuple[State, Transition]]
 
 
-def events_of(encoding: Encoding, model: z3.ModelRef) -> list[Event]:
+def events_of(encoding: Encoding, model: Model) -> list[Event]:
     """What happens in the run of a model, in the order of its clocks."""
     found: list[tuple[int, int, Event]] = []
     met: set[tuple[str, int]] = set()
 
-    def holds(term: object) -> bool:
-        return bool(z3.is_true(model.eval(term, model_completion=True)))
-
-    def at(clock: object) -> int:
-        return int(model.eval(clock, model_completion=True).as_long())
-
     for point in encoding.unrolling.all_points():
         for number, action in enumerate(point.node.actions):
-            if not holds(encoding.step[point, number]):
+            if not model.holds(encoding.step[point, number]):
                 continue
             step = Step("process", point.process, (number,))
             if action.kind is ActionKind.SYNC:
@@ -63,26 +56,24 @@ def events_of(encoding: Encoding, model: z3.ModelRef) -> list[Event]:
                     continue
                 met.add(key)
                 step = Step("process", min(action.members), (0,))
-            target = _target(encoding, point, number, holds)
+            target = _target(encoding, point, number, model)
             event = Event(step, point.process, target)
-            found.append((at(encoding.clock[point]), 1, event))
+            found.append((model.time(encoding.clock[point]), 1, event))
     for landing in encoding.landings:
         packet = landing.packet
-        if packet.reads and holds(landing.fetched):
+        if packet.reads and model.holds(landing.fetched):
             step = Step("read source", landing.point.process, packet.reads)
-            found.append((at(landing.fetch_clock), 0, Event(step, landing=landing)))
-        if holds(landing.landed):
+            found.append((model.time(landing.fetch_clock), 0, Event(step, landing=landing)))
+        if model.holds(landing.landed):
             cells = tuple(cell for cell, _, _ in packet.writes)
             step = Step("land", landing.point.process, cells)
-            found.append((at(landing.clock), 0, Event(step, landing=landing)))
+            found.append((model.time(landing.clock), 0, Event(step, landing=landing)))
     return [event for _, _, event in sorted(found, key=lambda each: each[:2])]
 
 
-def _target(
-    encoding: Encoding, point: Point, number: int, holds: Callable[[object], bool]
-) -> Node | None:
+def _target(encoding: Encoding, point: Point, number: int, model: Model) -> Node | None:
     for arc in point.arcs:
-        if arc.action == number and holds(encoding.taken[arc]):
+        if arc.action == number and model.holds(encoding.taken[arc]):
             return arc.edge.target
     return None
 

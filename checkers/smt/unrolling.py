@@ -159,8 +159,8 @@ class Unrolling:
                 elif packet.writes:
                     self._note_writes(packet.writes, here)
             self._note_writes(_without_atomic(node, action), here)
-            for cell, old, new in _second_half(node, action):
-                self.contents.exchange((cell,), (old,), (new,), here)
+            for cell, new in _second_half(node, action):
+                self.contents.write([(cell, new)], here + 1)
             for values, edge in self.edges(process, node, number):
                 level = max(here, self.contents.levels(action.cells)[values])
                 if action.kind is ActionKind.UPDATE:
@@ -168,7 +168,7 @@ class Unrolling:
                     written = tuple(after[cell] for cell in action.cells)
                     self.contents.exchange(action.cells, values, written, here)
                     level += 1
-                self.ghosts.note((process, node.number, edge.target.number), edge.statements)
+                self.ghosts.note((process, node.number, number, values), edge.statements)
                 if not edge.again and not self.failures_of(edge.statements):
                     yield edge.target, level
 
@@ -310,10 +310,10 @@ class Unrolling:
         return _in_order(first, len(known))
 
 
-def _second_half(node: Node, action: Action) -> list[tuple[int, int, int]]:
-    """The write of a local atomic that falls into two steps: the cell, what was read, and it."""
-    old = dict(node.progress).get(BETWEEN)
-    return [] if old is None else [(action.writes[0][0], old, action.writes[0][1])]
+def _second_half(node: Node, action: Action) -> list[tuple[int, int]]:
+    """The write of a local atomic that falls into two steps; others may have written since its
+    read, so that it need not meet the value that it was made from."""
+    return [action.writes[0][:2]] if BETWEEN in dict(node.progress) else []
 
 
 def _without_atomic(node: Node, action: Action) -> tuple[tuple[int, int, int], ...]:

@@ -9,7 +9,14 @@ from pathlib import Path
 
 from syncproof.checkers.explicit.search import Budget
 from syncproof.checkers.tla import apalache, tlc
-from syncproof.checkers.tla.model import INVARIANTS, TERMINATION, WITHIN, Model, model_of
+from syncproof.checkers.tla.model import (
+    INVARIANTS,
+    TERMINATION,
+    WITHIN,
+    Model,
+    invariants_for,
+    model_of,
+)
 from syncproof.checkers.tla.tlc import Found, Limits
 from syncproof.checkers.tla.tools import Tools
 from syncproof.checkers.tla.translate import Disagreement, trace_of
@@ -59,7 +66,7 @@ def ask_tlc(
 ) -> Found:
     """Ask TLC for properties: invariants, no deadlock, and termination under weak fairness."""
     hangs = "deadlock-free" in asked
-    invariants = [WITHIN, *(INVARIANTS[name] for name in INVARIANTS if name in asked)]
+    invariants = invariants_for(model.module, asked)
     temporal = [TERMINATION] if hangs else []
     return tlc.check(
         model, tools, folder, limits, invariants=invariants, temporal=temporal, deadlock=hangs
@@ -70,7 +77,7 @@ def ask_apalache(
     model: Model, tools: Tools, folder: Path, limits: Limits, asked: frozenset[str]
 ) -> Found:
     """Ask Apalache for properties in all runs of at most `apalache.LENGTH` steps."""
-    invariants = [WITHIN, *(INVARIANTS[name] for name in INVARIANTS if name in asked)]
+    invariants = invariants_for(model.module, asked)
     return apalache.check(model, tools, folder, limits, invariants, "deadlock-free" in asked)
 
 

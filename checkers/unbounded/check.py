@@ -78,7 +78,12 @@ def answer(
 
 
 def explore_all(
-    instance: Instance, asked: frozenset[str], explored: Explored, *, reduce: bool = True
+    instance: Instance,
+    asked: frozenset[str],
+    explored: Explored,
+    *,
+    reduce: bool = True,
+    stop_at_first: bool = True,
 ) -> None:
     """Explore the quotient of each assignment of the choices that name no round.
 
@@ -89,7 +94,7 @@ def explore_all(
     while pending:
         choices = pending.pop(0)
         try:
-            graph = _explore_one(unbounded, choices, asked, explored, reduce)
+            graph = _explore_one(unbounded, choices, asked, explored, reduce, stop_at_first)
         except Unresolved as choice:
             pending[:0] = [{**choices, choice.name: value} for value in choice.values]
             continue
@@ -97,7 +102,7 @@ def explore_all(
         explored.choices.append(choices)
         explored.findings += [(each, graph, choices) for each in graph.findings]
         explored.stopped = _why_stopped(graph)
-        if explored.stopped or explored.findings:
+        if explored.stopped or (explored.findings and stop_at_first):
             return
 
 
@@ -107,13 +112,14 @@ def _explore_one(
     asked: frozenset[str],
     explored: Explored,
     reduce: bool,
+    stop_at_first: bool,
 ) -> Graph:
     meter = explored.meter
     while True:
         before = meter.states, meter.transitions
         try:
             system = instance.round_system(choices, explored.modulus, explored.lookback)
-            return explore(system, asked, meter, reduce=reduce)
+            return explore(system, asked, meter, reduce=reduce, stop_at_first=stop_at_first)
         except NeedsModulus as needed:
             explored.modulus = lcm(explored.modulus, needed.number)
             if explored.modulus > LARGEST_MODULUS:

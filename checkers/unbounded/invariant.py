@@ -58,7 +58,9 @@ class _Check:
         self.z3: Any = z3
         self.graph, self.candidate = graph, candidate
         self.stepper = Stepper(graph)
-        self.variables: dict[Place, Any] = {}
+        self.variables: dict[Place, Term] = {}
+        self.solver = z3.SimpleSolver()
+        self.solver.from_string("(declare-const later Int)")
 
     def run(self, is_over: Callable[[], bool]) -> Checked:
         checked, reader = Checked(), self.stepper.reader
@@ -79,23 +81,27 @@ class _Check:
 
     def _is_closed(self, state: State) -> bool:
         """Whether no integers that the state stands for lead out, fail, or have no step."""
-        system, z3 = self.graph.system, self.z3
+        system = self.graph.system
         enabled = system.transitions(state)
         if any(each.failures for each in enabled) or not (enabled or system.all_done(state)):
             return False
         rounds = self.stepper.reader.read(state).rounds
         # All integers that the state stands for: by how much they are later is unknown.
-        later = z3.Int("later")
-        self.variables = {place: later + value for place, value in rounds.items()}
-        solver = z3.SolverFor("QF_LIA")
-        solver.add(later == 0 if self._is_absolute(state) else later >= 0)
-        solver.add(later % self.graph.quotient.modulus == 0)
+        self.variables = {place: plus("later", value) for place, value in rounds.items()}
         claims = [self._holds(test) for test in self.stepper.waiting(state)]
         for each in enabled:
             claims += [self._holds(test) for test in self.stepper.tests(state, each)]
             claims.append(self._inside(state, each))
-        solver.add(z3.Not(z3.And(claims)))
-        return bool(solver.check() == z3.unsat)
+        start = "(= later 0)" if self._is_absolute(state) else "(>= later 0)"
+        periodic = f"(= (mod later {self.graph.quotient.modulus}) 0)"
+        return self._is_excluded(f"(and {start} {periodic} (not {both(claims)}))")
+
+    def _is_excluded(self, condition: Term) -> bool:
+        self.solver.push()
+        self.solver.from_string(f"(assert {condition})")
+        answer = self.solver.check()
+        self.solver.pop()
+        return bool(answer == self.z3.unsat)
 
     def _is_absolute(self, state: State) -> bool:
         """Whether some process has not begun to count, so that rounds are what they are."""
@@ -103,55 +109,79 @@ class _Check:
         return any(node.state != "done" and node.round is None for node in nodes)
 
     def _moved(
-        self, terms: dict[Place, Any], rounds: dict[Place, int], absolute: bool
-    ) -> list[Any]:
+        self, terms: dict[Place, Term], rounds: dict[Place, int], absolute: bool
+    ) -> list[Term]:
         """That the terms are ``rounds``, all later by one multiple of the modulus."""
         if not rounds:
             return []
         first = next(iter(rounds))
-        by = terms[first] - rounds[first]
-        same = [terms[place] - value == by for place, value in rounds.items() if place != first]
-        return [*same, by == 0 if absolute else by >= 0, by % self.graph.quotient.modulus == 0]
+        by = plus(terms[first], -rounds[first])
+        same = [
+            f"(= {plus(terms[place], -value)} {by})"
+            for place, value in rounds.items()
+            if place != first
+        ]
+        start = f"(= {by} 0)" if absolute else f"(>= {by} 0)"
+        return [*same, start, f"(= (mod {by} {self.graph.quotient.modulus}) 0)"]
 
-    def _holds(self, test: Any) -> Any:
+    def _holds(self, test: Any) -> Term:
         name, left, right, result, process = test
         if name == "old":
             own = self.variables["round", process]
-            return self._term(right) >= own - 1 - self.stepper.lookback
+            return f"(>= {self._term(right)} {plus(own, -1 - self.stepper.lookback)})"
         one, other = self._term(left), self._term(right)
         if name in ("-", "%"):
-            return (one - other if name == "-" else one % other) == result
-        return (one == other if name == "==" else one < other) == self.z3.BoolVal(bool(result))
+            return f"(= ({'-' if name == '-' else 'mod'} {one} {other}) {number(result)})"
+        test = f"({'=' if name == '==' else '<'} {one} {other})"
+        return test if result else f"(not {test})"
 
-    def _term(self, term: Any) -> Any:
+    def _term(self, term: Any) -> Term:
         if isinstance(term, int):
-            return self.z3.IntVal(term)
+            return number(term)
         place, more = term
-        if place is None:
-            return self.z3.IntVal(more)
-        return self.variables[place] + more if more else self.variables[place]
+        return number(more) if place is None else plus(self.variables[place], more)
 
-    def _inside(self, state: State, step: Transition) -> Any:
+    def _inside(self, state: State, step: Transition) -> Term:
         """That the rounds behind a step are among those of a control state of the candidate."""
-        z3, graph = self.z3, self.graph
+        graph = self.graph
         terms = {p: self._term(term) for p, term in self.stepper.terms(state, step).items()}
         target, _ = graph.quotient.least(step.state)
         kept, forgotten = self.stepper.aged(step.state, target)
         reached = {place: terms[was] for place, was in kept.items()}
         lookback = self.stepper.lookback
         conditions = [
-            terms[place] < terms["round", process] - 1 - lookback
+            f"(< {terms[place]} {plus(terms['round', process], -1 - lookback)})"
             for place, processes in forgotten
             for process in processes
         ]
         reading = self.stepper.reader.read(target)
         absolute = self._is_absolute(target)
         among = [
-            z3.And(self._moved(reached, rounds, absolute))
+            both(self._moved(reached, rounds, absolute))
             for rounds in self.candidate.get(reading.control, [])
             if rounds.keys() == reached.keys()
         ]
-        return z3.And(*conditions, z3.Or(among))
+        return both([*conditions, f"(or false {' '.join(among)})"])
+
+
+# Terms as text in SMT-LIB, which z3 reads faster than Python builds its terms
+
+Term = str
+
+
+def number(value: int) -> Term:
+    """A number."""
+    return str(value) if value >= 0 else f"(- {-value})"
+
+
+def plus(term: Term, more: int) -> Term:
+    """A number more than a term."""
+    return f"(+ {term} {number(more)})" if more else term
+
+
+def both(claims: list[Term]) -> Term:
+    """All of some claims."""
+    return f"(and true {' '.join(claims)})"
 
 
 def ranges(graph: Graph) -> list[str]:
