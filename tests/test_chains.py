@@ -8,6 +8,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import networkx
@@ -24,6 +25,7 @@ from syncproof.protocols.cumsum import KernelDecomposition
 from syncproof.reports.chains import print_chains
 from syncproof.reports.page import page_of
 from syncproof.reports.terminal import console_on
+from syncproof.request import Request
 from tests import page_examples
 from tests.small import CM384, FlagAfterData, instance
 from tests.test_data_as_flag import Row
@@ -145,3 +147,21 @@ def test_markup_in_a_chain_is_text() -> None:
     chains = Chains((replace(each, token=bad, events=events),), consumes, "")
     page = page_of(replace(page_examples.proof(), chains=chains))
     assert "<script>alert" not in page and "\x1b" not in page and "&lt;script&gt;alert(1)" in page
+
+
+def test_proof_of_what_never_ends_has_no_chain(tmp_path: Path, capsys: Captured) -> None:
+    """No run is complete, so there is nothing to explain; the verdict stands."""
+    file = tmp_path / "p.html"
+    hangs = ["--drop", "reserved_sentinel", "--property", "happens-before"]
+    asked = ["sp", "--rounds", "1", "--routing", "balanced", *hangs, "--engine", "reference"]
+    assert run([*asked, "--html", str(file)]) == 0
+    assert "Not computed: --why: no run is complete" in file.read_text()
+
+
+def test_z3_that_contradicts_a_proof_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page never shows a proof beside a run that breaks it."""
+    broken = (Carried("token", "receiver@rank0"),)
+    monkeypatch.setattr(command, "explain", lambda *_, **__: (broken, 1))
+    asked: Any = SimpleNamespace(instance=None)
+    with pytest.raises(RuntimeError, match="the engines disagree"):
+        command.chains_of(asked, Request("sw"), False)

@@ -91,8 +91,17 @@ def clocks_of(record: Record) -> tuple[tuple[int, int, int, int], Known]:
             code, known, record.in_flight, record.same_address_order
         )
         if kind != NO_ROOM:
+            if kind == RETURNS_EARLY:
+                place = _place_of(place, known)
             return (int(kind), int(process), int(place), int(other)), known
         room *= 2
+
+
+def _place_of(landing: int, known: Known) -> int:
+    """Where a landing still is the last, or -1."""
+    entries = known.places[:, LAST]
+    found = numpy.flatnonzero((entries >= 0) & (known.entries[entries, WHAT] == landing))
+    return int(found[0]) if len(found) else -1
 
 
 @cache
@@ -114,7 +123,10 @@ def _compiled() -> Any:
 def check_all(
     code: Numbers, known: Known, in_flight: int, same_address_order: bool
 ) -> tuple[int, int, int, int]:
-    """Take the instructions in order; the first that is not ordered, or `SOUND`."""
+    """Take the instructions in order; the first that is not ordered, or `SOUND`.
+
+    Of a process that returns early the landing is told in the place of the place.
+    """
     count_uses(code, known)
     at = landing = entry = 0
     while at < len(code):
@@ -156,7 +168,7 @@ def check_all(
         elif kind == RETURN:
             pending = unproved(process, known)
             if pending >= 0:
-                return RETURNS_EARLY, process, place_of(pending, known), process
+                return RETURNS_EARLY, process, pending, process
         else:
             if kind == QUIET:
                 known.lines[process, COMPLETE] = known.lines[process, OWN]
@@ -390,15 +402,6 @@ def unproved(process: int, known: Known) -> int:
     return -1
 
 
-def place_of(landing: int, known: Known) -> int:
-    """Where a landing still is the last, if it is."""
-    for place in range(len(known.places)):
-        entry = known.places[place, LAST]
-        if entry >= 0 and known.entries[entry, WHAT] == landing:
-            return place
-    return -1
-
-
 HELPERS = (
     length,
     count_uses,
@@ -415,5 +418,4 @@ HELPERS = (
     add_witness,
     meet,
     unproved,
-    place_of,
 )

@@ -27,7 +27,8 @@ from syncproof.models.rounds import NeedsLookback, NeedsModulus, OutsideRounds
 from syncproof.models.verdict import Answer, PropertyVerdict, Question, Trace, Verdict
 
 JUDGED = ("happens-before", "checks")
-A_MINUTE = 60.0
+A_CUT = 180.0
+"""Seconds for one query, unless the budget leaves less."""
 MORE_ROUNDS = 2
 NOT_ASKED = "Spacer is asked for happens-before and checks alone: ask --engine smt"
 
@@ -91,7 +92,7 @@ def _ask_all(
     cuts: list[Cut] = []
     for candidates in _cuts(graph, explored.modulus):
         for cut in candidates:
-            left = min(A_MINUTE, ends - time.monotonic())
+            left = min(A_CUT, ends - time.monotonic())
             if left <= 0:
                 opinion.open.append("the time is over: raise --budget-seconds")
                 return

@@ -36,8 +36,11 @@ def chains_of(asked: Asked, request: Request, is_why: bool) -> Chains:
         return Chains(missing="of all numbers of rounds at once there is none: ask with --rounds 3")
     try:
         effort = Effort() if is_why else UNASKED
-        return Chains(*explain(asked.instance, effort=effort, is_every=is_why))
-    except Uncovered as why:
+        carried, consumes = explain(asked.instance, effort=effort, is_every=is_why)
+    except (Uncovered, UserError) as why:
         return Chains(missing=str(why))
     except TooLarge as why:
         return Chains(missing=f"{why}; --why computes it, however long it takes")
+    if not all(each.events for each in carried):
+        raise RuntimeError("the engines disagree: z3 finds a run with a wrong consume")
+    return Chains(carried, consumes)
