@@ -7,7 +7,7 @@ two histories share a node only if `identity` shows that nothing tells them apar
 from __future__ import annotations
 
 import linecache
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import CoroutineType
@@ -95,6 +95,18 @@ class Automaton:
         if key not in node.edges:
             node.edges[key] = self._make_edge(node, node.actions[action], values)
         return node.edges[key]
+
+    def seen(self, node: Node) -> Iterator[tuple[Any, Edge]]:
+        """What the operation of a node was seen to give, each with the step that follows it."""
+        for (number, values), edge in node.edges.items():
+            if edge is None:
+                continue
+            action = node.actions[number]
+            outcome = self._lowering.outcome(node.operation, node.progress, action, values)
+            if outcome.progress is not None:
+                yield from self.seen(edge.target)
+            elif not outcome.again:
+                yield outcome.result, edge
 
     def _make_edge(self, node: Node, action: Action, values: tuple[int, ...]) -> Edge | None:
         outcome = self._lowering.outcome(node.operation, node.progress, action, values)

@@ -68,6 +68,14 @@ class Bounds:
                 expected=f"0 to {self.tokens} for each expert",
             )
 
+    def extents(self) -> dict[str, int]:
+        """What the index words of regions stand for, but for the number of cores."""
+        return {
+            "RANK": self.ranks,
+            "TOKEN": self.tokens_per_pair,
+            "EXPERT": self.experts_per_rank,
+        }
+
     @property
     def experts_in_all(self) -> int:
         return self.experts or self.ranks

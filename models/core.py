@@ -19,6 +19,7 @@ from syncproof.models.operations import (
     Sent,
     Statement,
 )
+from syncproof.models.per_rank import PerRank
 from syncproof.models.values import (
     Block,
     Opaque,
@@ -71,6 +72,10 @@ class Core:
     def sources(self) -> tuple[int, ...]:
         """The other ranks, beginning before this one: (rank - i) mod N."""
         return tuple((self.rank - i) % self.ranks for i in range(1, self.ranks))
+
+    def per_rank(self) -> PerRank:
+        """An empty table with an entry for each rank, for what a role keeps of its peers."""
+        return PerRank()
 
     def routed(self, source: int, expert: int, round: int) -> int:
         """How many tokens the routing sends from ``source`` to ``expert`` in ``round``."""
@@ -265,8 +270,11 @@ class Core:
         ``owner`` is the rank that the token was made for (this one by default).
         """
         here = self.rank if owner is None else owner
-        expected = Payload(source, here, token, round).with_content(**content)
         fields = vars(data) if isinstance(data, Block) else {"": data}
+        if not content and type(round) is int and _all_of(fields, (source, here, token, round)):
+            self._say(Consumed((source, here, token, round)))
+            return
+        expected = Payload(source, here, token, round).with_content(**content)
         wrong: dict[str, Hashable] = {}
         for name, found in fields.items():
             value = found.value if isinstance(found, Opaque) else found
@@ -286,8 +294,9 @@ class Core:
     ) -> tuple[str, str]:
         """What is wrong with data out of ``fields`` fields, and what the first should have been."""
         first = next(iter(wrong))
-        only = "" if len(wrong) == fields else f"{first} is "
-        failure = f"{only}{together(wrong.values())}, not {token_text(expected.key)}"
+        only = "" if len(wrong) == fields else f"{first} "
+        found = f"{only}{together(wrong.values())}"
+        failure = f"consumed {found} where {token_text(expected.key)} was expected"
         return failure, str(expected.field(first))
 
     def check(self, condition: Any, message: str) -> None:
@@ -319,6 +328,15 @@ class Core:
     ) -> None:
         """The run is wrong unless ``predicate(value, *arguments)`` holds for the ghost here."""
         self._say(GhostCheck(ghost.name, key, _plain(predicate), arguments, message))
+
+
+def _all_of(fields: Mapping[str, Any], key: tuple[Hashable, ...]) -> bool:
+    """Whether every field holds its part of the token, as most do: so this is asked first."""
+    for name, found in fields.items():
+        value = found.value if type(found) is Opaque else found
+        if type(value) is not Part or value.key != key or (name and value.field != name):
+            return False
+    return True
 
 
 def _plain(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -33,7 +33,9 @@ from syncproof.models.identity_scan import (
     singletons,
     trusted,
 )
+from syncproof.models.sealed import SealedDict, SealedList, SealedSet
 
+SEALED = (SealedList, SealedDict, SealedSet)
 WORD = 8
 TUPLE_HEAD = 3 * WORD
 
@@ -194,6 +196,8 @@ class Environment:
         if kind is list:
             self._watch(each)
             return tuple(each)  # type: ignore[arg-type]
+        if kind in SEALED:
+            return self._sealed(each)
         if kind is dict or kind is types.MappingProxyType:
             items: Any = each if kind is dict else gc.get_referents(each)[0]
             if type(items) is not dict:
@@ -209,6 +213,15 @@ class Environment:
         if isinstance(each, type):
             return self._class(each)
         return self._callable(each, kind)
+
+    def _sealed(self, each: Any) -> Iterable[object]:
+        """A list, dict or set of the protocol: what it holds, and attributes that it may get."""
+        self._watch(each)
+        self._dicts.append(vars(each))
+        if isinstance(each, dict):
+            self._dicts.append(each)
+            return (*each.keys(), *each.values(), *vars(each).values())
+        return (*each, *vars(each).values())
 
     def _callable(self, each: Any, kind: type) -> Iterable[object]:
         if kind is types.FunctionType:

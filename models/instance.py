@@ -85,11 +85,11 @@ class Instance:
             return {}
         return {
             ("initial", str(cell.slot), cell.field): cell.initial.values
-            for cell in self._layout(protocol).cells
+            for cell in self.layout(protocol).cells
             if isinstance(cell.initial, AnyOf)
         }
 
-    def _layout(self, protocol: Protocol) -> Layout:
+    def layout(self, protocol: Protocol) -> Layout:
         return Layout(
             list(protocol.regions.values()),
             self.profile.finest_atomicity,
@@ -100,7 +100,7 @@ class Instance:
     def parts(self, choices: Choices) -> Parts:
         """What systems and other executors of the instance are built from."""
         protocol = self.protocol()
-        layout, values = self._layout(protocol), Values()
+        layout, values = self.layout(protocol), Values()
         locks = self.profile.atomics == "nic_only"
         lowering = Lowering(layout, self.profile, values, locks)
         processes = self.processes(protocol)
@@ -108,10 +108,10 @@ class Instance:
         roles = [self._role(protocol, process, groups, choices) for process in processes]
         return Parts(protocol, layout, values, lowering, processes, roles, choices)
 
-    def system(self, choices: Choices) -> System:
+    def system(self, choices: Choices, ledger: Ledger | None = None) -> System:
         """The system under one assignment; `Unresolved` when a role asks for another choice."""
         parts = self.parts(choices)
-        ledger = Ledger()
+        ledger = ledger or Ledger()
         automata = [
             Automaton(
                 process,

@@ -317,12 +317,12 @@ class Lowering:
         cells = self.layout.cells_of(slot)
         if len(read) < len(cells):
             return Outcome(progress=read)
-        result = self._assembled(slot, dict(read))
+        result = self.assembled(slot, dict(read))
         if operation.predicate is not None and not operation.predicate(result):
             return Outcome(again=True) if not action.waits else Outcome(blocked=True)
         return Outcome(result)
 
-    def _assembled(self, slot: Slot, read: dict[int, int]) -> Any:
+    def assembled(self, slot: Slot, read: dict[int, int]) -> Any:
         """The value of a slot from those of its cells; a field whose atoms differ is torn."""
         pieces: dict[str, list[int]] = {}
         for cell, name, _ in self.layout.cells_of(slot):

@@ -109,13 +109,15 @@ class Blocks:
     def __getitem__(self, index: int | tuple[int, ...]) -> Slot:
         place = index if isinstance(index, tuple) else (index,)
         region = self.region
-        if len(place) != len(region.extents):
+        extents = region.extents
+        if len(place) != len(extents):
             raise self._outside(place)
-        number = 0
-        for i, extent in zip(place, region.extents, strict=True):
-            if not 0 <= i < extent:
+        number = at = 0
+        for i in place:
+            if not 0 <= i < extents[at]:
                 raise self._outside(place)
-            number = number * extent + i
+            number = number * extents[at] + i
+            at += 1  # noqa: SIM113 - a million blocks: counted here, it takes half the time
         return Slot(region, self.rank, place, region.names, number)
 
     def _outside(self, place: tuple[int, ...]) -> UserError:

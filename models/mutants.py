@@ -7,6 +7,7 @@ gone, or be marked by the protocol as not needed.
 from __future__ import annotations
 
 import dataclasses
+import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -115,11 +116,11 @@ def _with_fewer_windows(parameters: Mapping[str, Parameter], instance: Instance)
     return [Mutant(f"windows={fewer}", text, setting=("windows", fewer))]
 
 
-def mutant_named(name: str, mutants: Iterable[Mutant]) -> Mutant:
-    """The mutant that a command line names."""
+def mutant_named(name: str, mutants: Iterable[Mutant], where: str = "--mutant") -> Mutant:
+    """The mutant that a command line or a gate file names; `UserError` tells the near ones."""
     known = {each.name: each for each in mutants}
     if name not in known:
-        raise UserError(
-            f"no mutant {name!r}", where="--mutant", expected=", ".join(known) or "none"
-        )
+        near = difflib.get_close_matches(name, known, n=3) or known
+        expected = " or ".join(near) or "it has none"
+        raise UserError(f"no mutant {name!r}", where=where, expected=expected)
     return known[name]

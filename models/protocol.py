@@ -213,18 +213,14 @@ class Protocol:
                 self.ghosts[ghost.name] = ghost
 
     def _place(self, name: str, region: Region) -> None:
-        sizes = {
-            "RANK": self.bounds.ranks,
-            "TOKEN": self.bounds.tokens_per_pair,
-            "EXPERT": self.bounds.experts_per_rank,
-        }
+        sizes = self.bounds.extents()
         if any(extent == IndexWord("CORE") for extent in region.index):
             sizes["CORE"] = max((self.count(each) for each in self.roles()), default=1)
         extents = tuple(
             sizes[extent.name] if isinstance(extent, IndexWord) else int(extent)
             for extent in region.index
         )
-        region.place(name, self.bounds.ranks, extents)
+        region.place(name, sizes["RANK"], extents)
         self.regions[name] = region
 
     @classmethod

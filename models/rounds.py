@@ -217,14 +217,24 @@ class Old(Round):
 
 
 class NoBound:
-    """Stands for the number of rounds where there is none; any use of it is an error."""
+    """Stands for the number of rounds where there is none; any use of it is an error.
 
-    def __str__(self) -> str:
-        return "unbounded"
+    ``refuse`` is told of each, as a role may catch the error.
+    """
+
+    text = "the number of rounds is used, and there is none"
+    error: type[UserError] = OutsideRounds
+
+    def __init__(self, refuse: Callable[[Any], None] | None = None) -> None:
+        self.refuse_ = refuse
 
     def _refused(self, *_: object) -> Never:
-        raise OutsideRounds("the number of rounds is used, and there is none")
+        error = self.error(self.text)
+        if self.refuse_ is not None:
+            self.refuse_(error)
+        raise error
 
+    __str__ = __repr__ = __format__ = _refused
     __bool__ = __int__ = __index__ = __float__ = __hash__ = __iter__ = __len__ = _refused
     __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __neg__ = _refused
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __mod__ = __rmod__ = _refused

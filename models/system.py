@@ -143,9 +143,10 @@ class System:
         for process in range(self.processes):
             found += self.process_transitions(state, process)
         found += self.fabric_transitions(state)
-        return self._told_apart(found) if self._ambiguous else found
+        return self.told_apart(found) if self._ambiguous else found
 
-    def _told_apart(self, found: list[Transition]) -> list[Transition]:
+    def told_apart(self, found: list[Transition]) -> list[Transition]:
+        """The same transitions, with numbers for steps that are alike."""
         seen: dict[Step, int] = {}
         for i, each in enumerate(found):
             variant = seen.get(each.step, 0)
@@ -474,7 +475,7 @@ class System:
             source = state[self.first_outbox + step.process]
         else:
             source = None
-        key = (step.kind, step.process, step.what, source)
+        key = (*step, source)
         found = self._accesses.get(key)
         if found is None:
             found = self._accesses[key] = tuple(self._find_accesses(state, step))
@@ -491,10 +492,8 @@ class System:
         return []
 
     def _is_add(self, state: State, step: Step) -> bool:
-        """Whether what lands is an atomic add and cannot be a put."""
-        landing = [
-            each.packet.writes
-            for each in self.outbox(state, step.process)
-            if boxes.can_land(each) and tuple(w[0] for w in each.packet.writes) == step.what
-        ]
-        return all(mode == ADD for writes in landing for _, _, mode in writes)
+        """Whether what lands is an atomic add and no put."""
+        outbox = state[self.first_outbox + step.process]
+        deliveries = self.deliveries(step.process, outbox)
+        alike = [each for each in deliveries if each.step == step._replace(variant=0)]
+        return all(mode == ADD for _, _, mode in alike[step.variant].packet.writes)

@@ -6,7 +6,7 @@ A value is compared by type and content, so ``1``, ``True`` and ``1.0`` are thre
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Never
 
 from syncproof.models.errors import UserError
@@ -74,7 +74,8 @@ class Payload:
         """The same token with the bytes of some fields fixed."""
         if not fields:
             return self
-        return replace(self, content=tuple(sorted({**dict(self.content), **fields}.items())))
+        content = tuple(sorted({**dict(self.content), **fields}.items()))
+        return Payload(self.source, self.destination, self.token, self.round, content)
 
 
 def token_text(key: tuple[Hashable, ...]) -> str:

@@ -135,6 +135,54 @@ class Trace:
 
 
 @dataclass(frozen=True)
+class Event:
+    """Something that happens in every complete run: who does it, what, and at which line.
+
+    The line of a landing is its put's. ``step`` counts the operations of that process from 1.
+    """
+
+    actor: str
+    text: str
+    line: Line | None = None
+    step: int = 0
+
+
+@dataclass(frozen=True)
+class Order:
+    """Why the ``second`` of two events comes after the ``first``: ``second`` ``why`` ``first``."""
+
+    first: int
+    second: int
+    why: str
+
+
+@dataclass(frozen=True)
+class Carried:
+    """What carries a token from its put to where it is consumed.
+
+    ``events`` are in an order in which they happen; ``chain`` are those that the data comes by.
+    The others, and the ``orders`` between all of them, are what a proof needs besides that nothing
+    else can be consumed there. All are empty where some run consumes something else.
+    """
+
+    token: str
+    consumer: str
+    line: Line | None = None
+    events: tuple[Event, ...] = ()
+    orders: tuple[Order, ...] = ()
+    chain: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Chains:
+    """The consumes of a run that are explained, out of how many; ``missing`` says why none is."""
+
+    carried: tuple[Carried, ...] = ()
+    consumes: int = 0
+    missing: str = ""
+
+
+@dataclass(frozen=True)
 class PropertyVerdict:
     """The answer for one property, and how it is known."""
 
@@ -158,6 +206,7 @@ class Verdict:
     routing: str = ""
     notes: tuple[str, ...] = ()
     trace: Trace | None = None
+    chains: Chains | None = field(default=None, metadata=SPARSE)
     work: tuple[tuple[str, int], ...] = field(default=(), metadata=SPARSE)
     """What an engine without states did, by name: the events and queries of a formula."""
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from syncproof.models.core import Core
 from syncproof.models.memory import RANK, Region
+from syncproof.models.per_rank import PerRank
 from syncproof.models.protocol import Protocol, assumption, parameter
 
 EMPTY, ARRIVED = 0, 1
@@ -86,17 +87,19 @@ class DataAsFlag(Protocol):
                 slot = self.status[peer][core.rank, round % HALVES]
                 await core.put(slot, {"flag": ARRIVED, "count": number}, at=f"{KERNEL}:726")
 
-    async def receive_counts(self, core: Core, round: int) -> tuple[tuple[int, int], ...]:
-        """Wait until every other rank has told; (source, number of tokens) of each."""
+    async def receive_counts(self, core: Core, round: int) -> PerRank:
+        """Wait until every other rank has told; the number of tokens of each."""
+        told = core.per_rank()
         if not self.counts:
-            return tuple((s, len(self.tokens(core, s, core.rank, round))) for s in core.sources())
-        told: tuple[tuple[int, int], ...] = ()
+            for source in core.sources():
+                told[source] = len(self.tokens(core, source, core.rank, round))
+            return told
         for source in core.sources():
             slot = self.status[core.rank][source, round % HALVES]
             counted = await core.wait_until(
                 slot.field("flag", "count"), lambda block: block.flag == ARRIVED, at=f"{KERNEL}:764"
             )
-            told += ((source, counted.count),)
+            told[source] = counted.count
         for source in core.sources():
             slot = self.status[core.rank][source, round % HALVES]
             await core.put(slot, {"flag": EMPTY, "count": 0}, at=f"{KERNEL}:775")

@@ -58,11 +58,12 @@ class DataForChecksum(DataAsFlag):
     @role
     async def receiver(self, core: Core) -> None:
         for round in core.rounds():
-            for source, tokens in await self.receive_counts(core, round):
-                await self.verify(core, source, tokens, round)
+            told = await self.receive_counts(core, round)
+            for source in core.sources():
+                await self.verify(core, source, told[source], round)
 
                 # Token-Reordering: read the tokens
-                for token in range(tokens):
+                for token in range(told[source]):
                     block = await self.read(core, source, token, round)
                     content = self.content(core, source, core.rank, token, round)
                     core.consume(block, source, token, round, **content)

@@ -77,8 +77,9 @@ class SentinelPolling(DataAsFlag):
     @role
     async def receiver(self, core: Core) -> None:
         for round in core.rounds():
-            for source, tokens in await self.receive_counts(core, round):
-                for token in range(tokens):
+            told = await self.receive_counts(core, round)
+            for source in core.sources():
+                for token in range(told[source]):
                     # Overwritten? The block that differs is the block that is taken
                     block = await self.read(core, source, token, round)
                     content = self.content(core, source, core.rank, token, round)

@@ -58,8 +58,9 @@ class StopAndWait(DataAsFlag):
     @role
     async def receiver(self, core: Core) -> None:
         for round in core.rounds():
-            for source, tokens in await self.receive_counts(core, round):
-                for token in range(tokens):
+            told = await self.receive_counts(core, round)
+            for source in core.sources():
+                for token in range(told[source]):
                     place = source, token, round % self.windows
 
                     # Verification

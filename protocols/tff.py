@@ -67,8 +67,9 @@ class TokenFlagFusion(DataAsFlag):
     @role
     async def receiver(self, core: Core) -> None:
         for round in core.rounds():
-            for source, tokens in await self.receive_counts(core, round):
-                for token in range(tokens):
+            told = await self.receive_counts(core, round)
+            for source in core.sources():
+                for token in range(told[source]):
                     payload = await self.read(core, source, token, round)
                     core.consume(payload, source, token, round)
                     await self.give_back(core, source, token, round)

@@ -10,13 +10,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from syncproof.models.verdict import Answer, Trace, Verdict
+from syncproof.reports.chains import NOTHING, place, reasons, short
 from syncproof.reports.page_data import missing_edge_text, run_data
 from syncproof.reports.terminal import scope, trace_scope
 from syncproof.reports.text import many, printable, source_text
@@ -45,7 +46,7 @@ def page_of(
     verdict, trace = (None, thing) if isinstance(thing, Trace) else (thing, thing.trace)
     style, script = parts()
     return (
-        _environment()
+        environment(_shown)
         .get_template("page.html")
         .render(
             protocol=thing.question.protocol,
@@ -61,10 +62,11 @@ def page_of(
             about=about,
             again=again,
             classes=CLASSES,
+            nothing=NOTHING,
             style=style,
             script=script,
-            style_hash=_hash(style),
-            script_hash=_hash(script),
+            style_hash=hash_of(style),
+            script_hash=hash_of(script),
         )
     )
 
@@ -96,36 +98,41 @@ def _keys(given: Mapping[str, Any]) -> list[tuple[str, str]]:
 @cache
 def parts() -> tuple[str, str]:
     """The style and the script, as they stand in every page."""
-    environment = _environment()
-    sources = [_source(environment, name) for name in SCRIPTS]
-    return _source(environment, "page.css"), "\n".join(['"use strict";', *sources])
+    templates = environment(_shown)
+    sources = [_source(templates, name) for name in SCRIPTS]
+    return _source(templates, "page.css"), "\n".join(['"use strict";', *sources])
 
 
-def _source(environment: Environment, name: str) -> str:
-    assert environment.loader is not None
-    return environment.loader.get_source(environment, name)[0]
+def _source(templates: Environment, name: str) -> str:
+    assert templates.loader is not None
+    return templates.loader.get_source(templates, name)[0]
 
 
-def _hash(text: str) -> str:
+def hash_of(text: str) -> str:
+    """How a content security policy names a script or a style."""
     digest = hashlib.sha256(text.encode()).digest()
     return f"sha256-{base64.b64encode(digest).decode()}"
-
-
-@cache
-def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("syncproof.reports", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["source"] = source_text
-    environment.filters["many"] = many
-    environment.finalize = _shown
-    return environment
 
 
 def _shown(value: Any) -> Any:
     """Text without characters that a browser would obey; our own markup as it is."""
     return printable(value) if type(value) is str else value
+
+
+@cache
+def environment(shown: Callable[[Any], Any]) -> Environment:
+    """The templates; ``shown`` makes safe what is put into them, beside the escaping."""
+    made = Environment(
+        loader=PackageLoader("syncproof.reports", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=shown,
+    )
+    made.filters["source"] = source_text
+    made.filters["many"] = many
+    made.filters["short"] = short
+    made.filters["place"] = place
+    made.globals["reasons"] = reasons
+    return made

@@ -25,8 +25,8 @@ from rich.console import Console
 from syncproof.budget import default_memory, parse_size
 from syncproof.checkers.explicit.replay import replay
 from syncproof.checkers.explicit.search import Budget
-from syncproof.commands.check import ask
-from syncproof.engines import AUTOMATIC, engines_for
+from syncproof.commands.check import ask, engines_of
+from syncproof.engines import AUTOMATIC
 from syncproof.gate.obligations import spelled
 from syncproof.models.gate import ALL, Obligation, Standing, judge
 from syncproof.models.protocol import Protocol, Setting
@@ -66,10 +66,10 @@ def check_protocol(
     request = replace(Request(name, settings=given), **words)
     with working_in(folder):
         subject = find(protocol) if isinstance(protocol, str) else _subject(protocol)
-        resolved = resolve(request, subject)
+        resolved = resolve(request, subject, unbounded=True)
         memory = parse_size(request.memory) if request.memory else default_memory()
         budget = Budget(request.budget_states, request.budget_seconds, memory)
-        verdict = ask(resolved, engines_for(request.engine), budget).verdict
+        verdict = ask(resolved, engines_of(request), budget).verdict
     expected = {ALL: expect} if isinstance(expect, str) else dict(expect)
     obligation = Obligation(name, name, request.command(), expected, at)
     standing, message = judge(obligation, verdict)

@@ -71,6 +71,7 @@ def check(
     quiet: bool,
     verbose: bool,
     timings: bool,
+    is_why: bool,
     threads: int | None,
     html: str,
     text: str,
@@ -95,7 +96,8 @@ def check(
         budget_seconds=budget_seconds or 0.0,
     )
     drawings = Drawings(html, text, perfetto, mermaid, save_test)
-    return run(request, Output(json_file, trace, quiet, verbose, timings, drawings), ctx.obj or ())
+    output = Output(json_file, trace, quiet, verbose, timings, drawings, is_why)
+    return run(request, output, ctx.obj or ())
 
 
 @cli.command("list")
@@ -192,6 +194,9 @@ def replay(trace: str, emulate: bool, **files: str) -> int:
 @click.option(
     "--domain", default=0, metavar="N", help="Tokens have only N contents, one the sentinel's."
 )
+@click.option(
+    "--bytes-from", default="", metavar="FILE", help="Tokens with the bytes that bits --json found."
+)
 @click.option("--conform/--no-conform", default=True, help="Walk each step through the model.")
 @click.option("--seconds", default=0.0, metavar="S", help="Stop after so long.  [default: never]")
 @click.option(
@@ -199,7 +204,9 @@ def replay(trace: str, emulate: bool, **files: str) -> int:
 )
 @click.option("--log", default="", metavar="FILE", help="Every step as JSON, for conform.")
 @click.option("-q", "--quiet", is_flag=True, help="One line.")
-def run_protocol(log: str, quiet: bool, runs: int, clock: str, cores: int, **asked: Any) -> int:
+def run_protocol(
+    log: str, quiet: bool, runs: int, clock: str, cores: int, bytes_from: str, **asked: Any
+) -> int:
     """Run a protocol on real bytes, under a fabric that delays, reorders and tears.
 
     Exit codes: 0 complete, 1 wrong bytes or stuck, 3 not finished in time, 4 a step that the model
@@ -219,7 +226,7 @@ def run_protocol(log: str, quiet: bool, runs: int, clock: str, cores: int, **ask
     request = Request(**asked)
     if clock == "virtual":
         return run_in_virtual_time(request, options, cores, quiet=quiet)
-    return run(request, with_properties(options, request), Output(log, quiet, runs))
+    return run(request, with_properties(options, request), Output(log, quiet, runs, bytes_from))
 
 
 _ONLY_VIRTUAL = ("cores",)
@@ -228,6 +235,7 @@ _ONLY_REAL = (
     "adversary",
     "payload",
     "domain",
+    "bytes_from",
     "conform",
     "seconds",
     "patience",
@@ -314,8 +322,9 @@ def init(file: str) -> int:
 @click.option("--wait-cost", default=0.0, help="Microseconds that a wait costs.")
 @click.option("--trigger-cost", default=0.0, help="Microseconds that a trigger costs.")
 @click.option("--barrier-cost", default=0.0, help="Microseconds that a barrier costs.")
-@click.option("--explore", is_flag=True, help="Every interleaving as well: small schedules.")
-@click.option("--fabric", default="cm384", show_default=True, help="The fabric of --explore.")
+@click.option("--explore", is_flag=True, help="Every interleaving as well: --engine auto.")
+@click.option("--engine", default="", metavar="NAME", help="The same by NAME: smt, reference, all.")
+@click.option("--fabric", default="cm384", show_default=True, help="The fabric of --engine.")
 @click.option("--json", default="", metavar="FILE", help="What was found; - is stdout.")
 @click.option("--svg", default="", metavar="FILE", help="Gantt chart.")
 @click.option("--perfetto", default="", metavar="FILE", help="For ui.perfetto.dev.")

@@ -76,6 +76,13 @@ UNBOUNDED = {
 }
 """What answers for rounds without bound, by the name that is asked for."""
 
+ANY_RANKS = Engine(
+    "pairs",
+    "any number of ranks, from every interleaving of two",
+    "syncproof.checkers.any_ranks.check:check",
+)
+"""What answers for any number of ranks."""
+
 UNREDUCED = "reference"
 REFERENCE = ENGINES[UNREDUCED]
 
@@ -130,6 +137,13 @@ def unbounded_engines_for(name: str) -> list[Engine]:
             expected=" or ".join(UNBOUNDED),
         )
     return [UNBOUNDED[name]]
+
+
+def any_ranks_engines_for(name: str) -> list[Engine]:
+    """The engine that ``--ranks any`` runs."""
+    if name != "auto":
+        raise UserError(f"--ranks any with --engine {name}", where="--engine", expected="auto")
+    return [ANY_RANKS]
 
 
 # Several answers to one question

@@ -10,20 +10,21 @@ import click
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Rounds(click.ParamType["int | str"]):
-    """A number of rounds, or no bound on them."""
+class NumberOr(click.ParamType["int | str"]):
+    """A whole number, or a word for all of them."""
 
-    name = "rounds"
+    def __init__(self, word: str) -> None:
+        self.word = self.name = word
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> int | str:
-        if value == "unbounded":
-            return "unbounded"
+        if value == self.word:
+            return self.word
         try:
             return int(value)
         except ValueError:
-            self.fail(f"{value!r} is neither a whole number nor 'unbounded'.", param, ctx)
+            self.fail(f"{value!r} is neither a whole number nor {self.word!r}.", param, ctx)
 
 
 def options(*of_one_kind: Callable[[F], F]) -> Callable[[F], F]:
@@ -38,10 +39,20 @@ def options(*of_one_kind: Callable[[F], F]) -> Callable[[F], F]:
 
 
 INSTANCE = options(
-    click.option("--ranks", default=2, show_default=True, help="Ranks (NPU dies, GPUs)."),
+    click.option(
+        "--ranks",
+        default=2,
+        type=NumberOr("any"),
+        metavar="N|any",
+        help="Ranks (NPU dies, GPUs).  [default: 2]",
+    ),
     click.option("--tokens", default=1, show_default=True, help="Tokens per rank and round."),
     click.option(
-        "--rounds", default=3, type=Rounds(), metavar="R|unbounded", help="Rounds.  [default: 3]"
+        "--rounds",
+        default=3,
+        type=NumberOr("unbounded"),
+        metavar="R|unbounded",
+        help="Rounds.  [default: 3]",
     ),
     click.option("--experts", default=0, help="Experts in all.  [default: one per rank]"),
     click.option("--topk", default=0, help="Experts per token.  [default: all]"),
@@ -136,6 +147,7 @@ OUTPUT = options(
     click.option("-q", "--quiet", is_flag=True, help="One line."),
     click.option("-v", "--verbose", is_flag=True, help="All steps, all changes, all fabric keys."),
     click.option("--timings", is_flag=True, help="Say how long it took, in files too."),
+    click.option("--why", "is_why", is_flag=True, help="What carries each block of a proof."),
 )
 
 

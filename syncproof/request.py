@@ -24,7 +24,9 @@ from syncproof.registry import Subject, blaming
 
 ROUTINGS = ("all", "balanced")
 MOST_RANKS_FOR_ALL_ROUTINGS = 2
-UNBOUNDED = "unbounded"
+UNBOUNDED, ANY = "unbounded", "any"
+A_PAIR = 2
+"""Ranks of an instance that is asked about for all numbers of ranks."""
 A_FEW_ROUNDS = 3
 """Of an instance that is asked about for all numbers of rounds, to list its mutants."""
 
@@ -34,7 +36,7 @@ class Request:
     """A question as the user typed it; empty and 0 stand for the default."""
 
     protocol: str
-    ranks: int = 2
+    ranks: int | str = 2
     tokens: int = 1
     rounds: int | str = 3
     experts: int = 0
@@ -59,9 +61,19 @@ class Request:
         return self.rounds == UNBOUNDED
 
     @property
+    def any_ranks(self) -> bool:
+        """Whether all numbers of ranks are asked about at once."""
+        return self.ranks == ANY
+
+    @property
+    def pair_or_more(self) -> int:
+        """The ranks of the instance: of any number of them the pair that stands for all."""
+        return self.ranks if isinstance(self.ranks, int) else A_PAIR
+
+    @property
     def routing_asked(self) -> str:
         """``all`` where it is small enough to be the default, else ``balanced``."""
-        few = self.ranks <= MOST_RANKS_FOR_ALL_ROUTINGS
+        few = self.pair_or_more <= MOST_RANKS_FOR_ALL_ROUTINGS
         return self.routing or ("all" if few else "balanced")
 
     def command(self) -> str:
@@ -106,14 +118,16 @@ class Asked:
 def resolve(request: Request, subject: Subject, *, unbounded: bool = False) -> Asked:
     """The instance and question of a request; `UserError` for what does not fit the protocol.
 
-    ``unbounded``: whether who asks can also answer for all numbers of rounds at once.
+    ``unbounded``: whether who asks can also answer for all numbers of rounds or ranks at once.
     """
-    if request.unbounded and not unbounded:
+    whole = _asked_whole(request)
+    if whole and not unbounded:
+        name = next(iter(whole))
         raise UserError(
-            "only a check can be of all numbers of rounds", where="--rounds", expected="a number"
+            f"only a check can be of all numbers of {name}", where=f"--{name}", expected="a number"
         )
     bounds = Bounds(
-        ranks=request.ranks,
+        ranks=request.pair_or_more,
         tokens=request.tokens,
         rounds=request.rounds if isinstance(request.rounds, int) else A_FEW_ROUNDS,
         experts=request.experts,
@@ -125,10 +139,23 @@ def resolve(request: Request, subject: Subject, *, unbounded: bool = False) -> A
     asked = resolve_instance(
         subject, instance, request.dropped, request.mutant, properties_of(request.properties)
     )
-    if not request.unbounded:
-        return asked
-    question = replace(asked.question, bounds={**asked.question.bounds, "rounds": UNBOUNDED})
+    question = replace(asked.question, bounds={**asked.question.bounds, **whole})
     return replace(asked, question=question)
+
+
+def _asked_whole(request: Request) -> dict[str, str]:
+    """What is asked about for all its numbers at once."""
+    if not request.any_ranks:
+        return {"rounds": UNBOUNDED} if request.unbounded else {}
+    for option, value, expected in (
+        ("--rounds", request.rounds if request.unbounded else 0, "a number, or ranks by number"),
+        ("--experts", request.experts, "one expert per rank"),
+        ("--topk", request.topk, "every expert for every token"),
+        ("--routing", request.routing not in ("", *ROUTINGS) and request.routing, "all, balanced"),
+    ):
+        if value:
+            raise UserError(f"{option} {value} with --ranks any", where=option, expected=expected)
+    return dict.fromkeys(("ranks", "experts", "topk"), ANY)
 
 
 def resolve_instance(

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 
+from syncproof.checkers.smt.why import explain
 from syncproof.models.bounds import Bounds
 from syncproof.models.fabric import Profile
 from syncproof.models.instance import Instance
 from syncproof.models.verdict import (
     Answer,
+    Chains,
     Change,
     Line,
     MemoryCell,
@@ -72,6 +74,12 @@ def proof() -> Verdict:
 
 
 @cache
+def explained() -> Verdict:
+    """Proved, with what carries each block."""
+    return replace(proof(), chains=Chains(*explain(instance(FlagAfterData), is_every=False)))
+
+
+@cache
 def undecided() -> Verdict:
     """Stopped by its budget."""
     return verdict(instance(FlagAfterData), "reference", states=5)
@@ -86,7 +94,7 @@ def broken() -> Verdict:
 
 
 VIOLATIONS = (torn, hang, overwritten, at_once, stale)
-ALL = (*VIOLATIONS, proof, undecided, broken)
+ALL = (*VIOLATIONS, proof, explained, undecided, broken)
 
 
 def trace_of(found: Verdict) -> Trace:

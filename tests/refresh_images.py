@@ -14,7 +14,7 @@ IMAGES = Path(__file__).parents[1] / "docs" / "images"
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 SHOTS = {
     "violation": (["sp", "--fabric", "cm384,store_atomicity=128", "--routing", "balanced"], 970),
-    "proof": (["sp", "--ranks", "8"], 640),
+    "proof": (["sp"], 830),
 }
 """By name: what is checked, and how many pixels of its page are shown."""
 

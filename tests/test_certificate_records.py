@@ -30,6 +30,7 @@ from syncproof.models.protocol import Setting
 from syncproof.models.system import System
 from syncproof.models.transitions import State, Transition
 from syncproof.registry import find
+from tests.benchmarks import growth
 from tests.letters import draw, instance_of
 
 BUILT_IN: tuple[tuple[str, dict[str, Setting]], ...] = (
@@ -190,6 +191,15 @@ def test_clocks_that_know_too_much_are_noticed(which: str) -> None:
     clock: Any = getattr(known, which)
     clock[:] = len(record.instructions)
     assert Replay(record).run().knows_too_much(known)
+
+
+def test_growth_is_measured_on_the_same_runs() -> None:
+    """The benchmark certifies the run whose steps are known; powers have their own exponents."""
+    steps = executed(Instance(find("sp").kind, Bounds(ranks=4), load_profile("cm384"), {}))
+    assert growth.certified("sp", 4).split()[0] == str(steps.record.steps)
+    sizes = (2, 8, 32)
+    assert growth.exponent(sizes, [3 * each**2 for each in sizes]) == pytest.approx(2)
+    assert growth.exponent(sizes, [each**0.5 for each in sizes]) == pytest.approx(0.5)
 
 
 @pytest.mark.long

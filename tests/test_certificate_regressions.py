@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from syncproof.checkers.certificate import certify, sweeps
+from syncproof.checkers.certificate import certify, execution, sweeps
+from syncproof.checkers.certificate.families import leaves_no_trace
 from syncproof.checkers.explicit.check import question_of
 from syncproof.models.core import Core
 from syncproof.models.memory import Region
@@ -122,6 +123,65 @@ def test_a_condition_leaves_nothing_behind_in_its_role(counts: bool) -> None:
     made = with_settings(instance(Heard, ranks=1), counts=counts)
     assert answers(verdict(made))["checks"] is Answer.VIOLATED
     assert not isinstance(certify(made, question_of(made, "heard")), Verdict)
+
+
+@pytest.mark.parametrize("counts", [True, False])
+def test_a_condition_that_leaves_a_trace_is_noticed(
+    counts: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Were such conditions asked as they are, the test above would see a wrong certificate."""
+    monkeypatch.setattr(execution, "leaves_no_trace", lambda _: True)
+    made = with_settings(instance(Heard, ranks=1), counts=counts)
+    assert isinstance(certify(made, question_of(made, "heard")), Verdict)
+
+
+def test_only_conditions_that_surely_leave_no_trace_are_asked_as_they_are() -> None:
+    """They close over what cannot change, bind no variable of the role and make no function."""
+    number, several = 3, [3]
+
+    def binds(flag: int) -> bool:
+        nonlocal number
+        number = flag
+        return flag == number
+
+    def makes(flag: int) -> bool:
+        return (lambda: flag == number)()
+
+    assert leaves_no_trace(lambda flag: flag == number)
+    assert not leaves_no_trace(lambda flag: flag in several)
+    assert not leaves_no_trace(lambda flag: flag == later)
+    assert not leaves_no_trace(binds)
+    assert not leaves_no_trace(makes)
+    assert not leaves_no_trace(several.append)
+    later = 3
+
+
+class Kinds(Protocol):
+    """Values that are equal and of two types, put under one name one after the other."""
+
+    def memory(self) -> None:
+        self.word = Region(index=(2,), block=16, fields={"a": 8, "b": 8}, compared=("a", "b"))
+
+    @role
+    async def setter(self, core: Core) -> None:
+        for i, value in enumerate((1, True)):
+            await core.put(self.word[core.rank][i], {"a": value, "b": 0})
+        await core.quiet()
+        await core.sync("rank")
+
+    @role
+    async def reader(self, core: Core) -> None:
+        await core.sync("rank")
+        for i, kind in enumerate((int, bool)):
+            found = await core.load(self.word[core.rank][i])
+            core.check(type(found.a) is kind, "another type")
+
+
+def test_equal_values_of_two_types_stay_two() -> None:
+    """What is kept once for all equal blocks is kept once for each type of its values."""
+    made = instance(Kinds, ranks=1)
+    assert answers(verdict(made))["checks"] is Answer.PROVED
+    assert isinstance(certify(made, question_of(made, "kinds")), Verdict)
 
 
 class Signalled(Protocol):

@@ -17,12 +17,14 @@ from syncproof.checkers.emulator.results import Result
 from syncproof.checkers.emulator.run import Options, run
 from syncproof.checkers.emulator.schedule import ADVERSARIES
 from syncproof.cli import run as command
+from syncproof.models.automaton import Automaton
 from syncproof.models.bounds import Bounds
 from syncproof.models.core import Core
 from syncproof.models.instance import Instance
 from syncproof.models.memory import Region
 from syncproof.models.profiles import load_profile
 from syncproof.models.protocol import Protocol, parameter, role
+from syncproof.models.system import System
 from tests.random_protocols import instance_of, plan_of
 from tests.test_emulator import instance_of as protocol
 
@@ -239,6 +241,13 @@ def test_early_consume_is_refused(log: list[str], tmp_path: Path) -> None:
     assert conform([rest[0], line, *rest[1:]], tmp_path) == 4
 
 
+def test_step_that_the_fabric_cannot_take_is_refused(log: list[str], tmp_path: Path) -> None:
+    """The fabric delivers, and does not wait."""
+    waits = [i for i in steps(log, "wait")]
+    entry = {**json.loads(log[waits[0]]), "process": "the fabric"}
+    assert conform([*log[: waits[0]], json.dumps(entry)], tmp_path) == 4
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -277,3 +286,33 @@ def test_walk_forgets_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
         found = run(protocol(name, 2, 1, 3), Options(seed=1))
         assert found.outcome == "complete" and found.walked
     assert disagreements(range(30)) == []
+
+
+@pytest.mark.parametrize("hidden", ((), ("land", "quiet", "sync")))
+@pytest.mark.parametrize("name", ("sp", "bsp"))
+def test_work_grows_with_the_log_alone(
+    name: str, hidden: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four times the rounds are at most five times the steps of roles and of the system."""
+    done: list[int] = []
+    for rounds in ("5", "20"):
+        path = tmp_path / "long.jsonl"
+        words = ["run", name, "--rounds", rounds, "--routing", "balanced", "-q", "--no-conform"]
+        assert command([*words, "--schedule", "deterministic", "--log", str(path)]) == 0
+        first, *lines = path.read_text().splitlines()
+        first = json.dumps({**json.loads(first), "complete": not hidden})
+        lines = [line for line in lines if json.loads(line)["do"] not in hidden]
+        done.append(0)
+        with monkeypatch.context() as context:
+            for kind, method in ((Automaton, "_next_operation"), (System, "process_transitions")):
+                context.setattr(kind, method, _counted(getattr(kind, method), done))
+            assert conform([first, *lines], tmp_path, name) == 0
+    assert 0 < done[1] <= 5 * done[0]
+
+
+def _counted(right: Callable[..., Any], counts: list[int]) -> Callable[..., Any]:
+    def counted(*arguments: Any) -> Any:
+        counts[-1] += 1
+        return right(*arguments)
+
+    return counted

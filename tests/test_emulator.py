@@ -12,6 +12,7 @@ import pytest
 from syncproof.checkers.emulator.content import FORMATS, Content, Garbage, Shape
 from syncproof.checkers.emulator.events import Event
 from syncproof.checkers.emulator.operations import HANDLERS
+from syncproof.checkers.emulator.results import Result
 from syncproof.checkers.emulator.run import Options, run
 from syncproof.checkers.emulator.schedule import ADVERSARIES
 from syncproof.models.bounds import Bounds
@@ -24,6 +25,15 @@ from syncproof.protocols.dc import DataForChecksum
 from syncproof.registry import built_ins
 
 PROVED = ("sw", "tff", "dc", "sp", "bsp", "cumsum", "ubep", "barrier")
+
+
+BY_TURNS = ("sw", "bsp", "dc", "cumsum", "ubep", "tff", "sp", "barrier")
+"""The same in the order in which they take turns with the adversaries."""
+
+
+def adversary_of(name: str) -> str:
+    """The adversary of a protocol where each has one."""
+    return list(ADVERSARIES)[BY_TURNS.index(name) % len(ADVERSARIES)]
 
 
 def instance_of(name: str, ranks: int, tokens: int, rounds: int, fabric: str = "cm384") -> Instance:
@@ -48,14 +58,33 @@ def test_proved_protocol_runs(name: str, adversary: str) -> None:
     assert found.blocks == 3 * 2 * 2 * 3 * calls
 
 
+def assert_all_right(found: Result) -> None:
+    """Complete: no wrong byte, nothing in flight, no step that the model does not allow."""
+    assert found.outcome == "complete", found
+    assert found.walked and not found.in_flight and not found.in_model
+
+
+@pytest.mark.parametrize("name", BY_TURNS)
+def test_proved_protocol_runs_50_rounds(name: str) -> None:
+    """8 ranks, 4 tokens and 50 rounds, each protocol under one adversary, all steps walked."""
+    options = Options(seed=2, adversary=adversary_of(name))
+    assert_all_right(run(instance_of(name, 8, 4, 50), options))
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("adversary", ADVERSARIES)
 @pytest.mark.parametrize("name", PROVED)
-def test_proved_protocol_runs_long(name: str, adversary: str) -> None:
-    """8 ranks, 4 tokens and 50 rounds under each adversary."""
-    found = run(instance_of(name, 8, 4, 50), Options(seed=2, adversary=adversary))
-    assert found.outcome == "complete", found
-    assert not found.in_flight and not found.in_model
+def test_proved_protocol_runs_50_rounds_against_all(name: str, adversary: str) -> None:
+    """The same under each adversary."""
+    assert_all_right(run(instance_of(name, 8, 4, 50), Options(seed=2, adversary=adversary)))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", BY_TURNS)
+def test_proved_protocol_runs_1000_rounds(name: str) -> None:
+    """1,000 rounds of each protocol, every step walked."""
+    options = Options(seed=5, adversary=adversary_of(name))
+    assert_all_right(run(instance_of(name, 8, 4, 1000), options))
 
 
 @pytest.mark.parametrize("name", ("sp", "tff"))
@@ -75,8 +104,7 @@ def test_proved_protocol_runs_on_64_ranks(name: str) -> None:
     """64 ranks, one token, ten rounds."""
     bounds = Bounds(64, 1, 10, topk=8)
     made = Instance(built_ins()[name], bounds, load_profile("cm384"), {})
-    found = run(made, Options(seed=4, conform=name != "cumsum"))
-    assert found.outcome == "complete", found
+    assert_all_right(run(made, Options(seed=4, adversary=adversary_of(name))))
 
 
 def test_a_seed_repeats_its_run() -> None:

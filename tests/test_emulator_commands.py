@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import re
+import sys
 import threading
 import time
 from pathlib import Path
@@ -12,7 +14,7 @@ import pytest
 from syncproof.checkers.emulator.machine import RoleRaised
 from syncproof.checkers.emulator.run import Options, run
 from syncproof.checkers.emulator.soak import soak
-from syncproof.checkers.emulator.virtual import simulate
+from syncproof.checkers.emulator.virtual import Costs, simulate
 from syncproof.cli import run as command
 from syncproof.models.bounds import Bounds
 from syncproof.models.core import Core
@@ -100,11 +102,14 @@ def test_run_that_does_not_end_in_time_is_not_finished(capsys: Captured) -> None
         (["--time", "virtual", "--payload", "bf17"], "--payload says nothing together with"),
         (["--time", "virtual", "--no-conform"], "--conform says nothing together with"),
         (["--cores", "3"], "--cores says nothing together with --time real"),
+        (["bsp", "--time", "virtual", "--cores", "3"], "--set cores=N"),
+        (["cumsum", "--time", "virtual", "--cores", "3"], "--set token_cores=N"),
     ],
 )
 def test_bad_options_are_refused(words: list[str], said: str, capsys: Captured) -> None:
     """One line that says what is wrong and what would be right."""
-    assert command(["run", "sp", *words]) == 2
+    protocol = [] if words[0] in ("bsp", "cumsum") else ["sp"]
+    assert command(["run", *protocol, *words]) == 2
     err = capsys.readouterr().err
     assert said in err and err.count("\n") == 1
 
@@ -213,9 +218,40 @@ ONE_WINDOW = {"windows": 1}
 
 @pytest.mark.long
 def test_soak_of_half_a_minute() -> None:
-    """16 ranks, every adversary in turn: no wrong byte."""
+    """16 ranks, every adversary in turn: no wrong byte, and no more memory than at first."""
     found = soak(instance_of("sp", 16, 1, 3), Options(adversary="all", seconds=30))
     assert found.last.outcome == "complete" and found.blocks > 1000
+    assert found.peak <= 1.1 * found.first_peak
+
+
+def blocks_in_use() -> int:
+    """How many pieces of memory are in use."""
+    gc.collect()
+    return sys.getallocatedblocks()
+
+
+def test_memory_of_many_runs_is_constant() -> None:
+    """Twenty more runs leave no more behind than the first ten."""
+    made, options = instance_of("sp", 2, 1, 2), Options(adversary="all")
+    in_use = []
+    for runs in (10, 20):
+        assert soak(made, options, runs=runs).last.outcome == "complete"
+        in_use.append(blocks_in_use())
+    assert in_use[1] <= in_use[0] + 1_000
+
+
+def test_memory_of_a_long_run_is_constant(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run and model forget what lies behind them."""
+    monkeypatch.setattr("syncproof.checkers.emulator.content.MOST_KNOWN", 500)
+    monkeypatch.setattr("syncproof.checkers.emulator.machine.MOST_TOKENS", 100)
+    monkeypatch.setattr("syncproof.checkers.emulator.conform.STEPS_REMEMBERED", 500)
+    in_use: list[int] = []
+    options = Options(seed=1)
+    found = run(
+        instance_of("sp", 2, 1, 450), options, report=lambda _: in_use.append(blocks_in_use())
+    )
+    assert found.outcome == "complete" and len(in_use) > 8
+    assert max(in_use[-3:]) <= 1.1 * max(in_use[1:4])
 
 
 @pytest.mark.parametrize("name", ("sw", "tff", "dc", "sp"))
@@ -259,3 +295,20 @@ def test_virtual_time_needs_latencies_and_lists_its_parameters(capsys: Captured)
         assert text in out
     with pytest.raises(UserError, match="latency_ns"):
         simulate(instance_of("sp", 2, 1, 1, "nvlink"))
+
+
+def test_strided_reads_of_offsets_are_what_decomposition_lives_on() -> None:
+    """UBEP, figure 8: decomposed is faster than bulk-synchronous where all offsets are read in one
+    copy, as the kernel does; read source by source they cost what the SyncAll did."""
+    bounds = Bounds(8, 4, 1, topk=4)
+    kinds = {name: type(instance_of(name, 2, 1, 1).protocol()) for name in ("bsp", "cumsum")}
+    bulk = Instance(kinds["bsp"], bounds, CM384, {"cores": 8})
+    split = Instance(kinds["cumsum"], bounds, CM384, {"token_cores": 6, "count_cores": 2})
+    apart, together = (simulate(split, Costs(loop=loop)) for loop in (4, 64))
+    assert together.latency < simulate(bulk).latency
+    assert together.latency < 0.9 * apart.latency
+    waits = [
+        sum(each.total for key, each in found.phases.items() if key[1] == "wait_offset")
+        for found in (together, apart)
+    ]
+    assert waits[0] < 0.8 * waits[1]

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from syncproof.asserts import check_protocol
 from syncproof.cli import run
 from syncproof.gate import cache as caching
 from syncproof.gate import worker
@@ -56,6 +57,7 @@ obligations:
   - {protocol: doorbell.py, name: violation that is gone, expect: violated}
   - {protocol: doorbell.py, name: too small, engine: reduced, budget: {states: 5}}
   - {protocol: doorbell.py, name: each, mutants: all}
+  - {protocol: doorbell.py, name: slip, mutants: [no-fense@doorbell.py:26]}
 """
 EXPECTED = {
     "doorbell.py": "as expected",
@@ -68,6 +70,7 @@ EXPECTED = {
     "unexpected violation": "unexpected",
     "violation that is gone": "unexpected",
     "too small": "not decided",
+    "slip no-fense@doorbell.py:26": "bad input",
 }
 
 
@@ -121,7 +124,18 @@ def test_what_went_wrong_is_said(ended: dict[str, Any]) -> None:
     assert "no parameter 'fences' (fence" in said["no such setting"]
     assert "--budget-states 5" in said["too small"]
     assert said["violation that is gone"] == "it is proved, expected violated"
-    assert said["unexpected violation"].startswith("happens-before is violated at doorbell.py:34")
+    violated = said["unexpected violation"]
+    assert violated.startswith("happens-before is violated at doorbell.py:34")
+    assert "consumed token 0 round 1 (0->1) where token 0 round 0 (0->1) was expected" in violated
+    slip = said["slip no-fense@doorbell.py:26"]
+    assert slip.startswith("mutants, line 15: no mutant 'no-fense@doorbell.py:26' (no-fence@")
+
+
+def test_command_of_a_mutant_asks_for_it(ended: dict[str, Any]) -> None:
+    """Each is asked again as it was asked; also one that there is not."""
+    commands = [each["command"] for each in ended["obligations"]]
+    of_each = [c for c in commands if "--mutant no-" in c or "--mutant windows=" in c]
+    assert len(set(of_each)) == sum("without the" in name for name in by_name(ended)) + 1
 
 
 def test_failed_runs_are_written_and_linked(ended: dict[str, Any], folder: Path) -> None:
@@ -435,9 +449,35 @@ def test_baseline_and_kernels_from_the_command_line(
     assert run(command) == 0
     assert run([*command, "--baseline", "b.json"]) == 1
     assert "gone: doorbell.py" in capsys.readouterr().out
-    for text in ("[]", '{"kind": "gate", "schema": 1, "obligations": [{"name": 1}]}'):
-        Path("b.json").write_text(text)
-        assert run([*command, "--baseline", "b.json"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "pattern"),
+    [
+        (b"[]", "b.json: is no baseline (what check-protocol gate --json wrote)"),
+        (b'{"schema": 1, "kind": "verdict"}', "b.json: is no baseline"),
+        (b'{"schema": 2, "kind": "gate"}', "b.json: is no baseline"),
+        (b'{"schema": 1, "kind": "gate"}', "b.json: obligations are malformed"),
+        (b'{"schema": 1, "kind": "gate", "obligations": [{"name": 1}]}', "are malformed"),
+        (
+            b'{"schema": 1, "kind": "gate", "obligations": [{"name": "a", "verdict":'
+            b' {"states": "9"}}]}',
+            "are malformed",
+        ),
+        (b'{"schema": 1,\n "kind": }', "b.json:2:10: is no JSON: Expecting value"),
+        (b"\xff\xfe", "b.json: is no JSON: 'utf-8' codec"),
+        (b"[" * 100_000, "b.json: is no JSON: "),
+        (b"", "b.json:1:1: is no JSON"),
+    ],
+)
+def test_baseline_that_is_none_is_refused_in_one_line(
+    content: bytes, pattern: str, small: list[str], capsys: Captured
+) -> None:
+    """Before the work: what is wrong, where, and what would be right."""
+    Path("b.json").write_bytes(content)
+    assert run([*small, "--baseline", "b.json"]) == 2
+    said = capsys.readouterr()
+    assert pattern in said.err and said.err.count("\n") == 1 and said.out == ""
 
 
 # Files
@@ -495,6 +535,22 @@ def test_cache_that_cannot_be_written_is_said_and_costs_nothing_else(
     command = [each for each in small if each != "--no-cache"]
     assert run([*command, "--cache", "g.yaml/kept"]) == 0
     assert "nothing is kept: Not a directory" in capsys.readouterr().err
+
+
+def test_all_numbers_of_rounds_are_an_obligation(small: list[str], capsys: Captured) -> None:
+    """Proved and refuted for every number of rounds at once; what that does not cover is said."""
+    Path("g.yaml").write_text(
+        "defaults: {protocol: sp, rounds: unbounded, routing: balanced}\n"
+        "obligations: [{ranks: 2}, {mutants: [no-quiet@counts.py:131, windows=1]},"
+        " {protocol: doorbell.py, engine: reduced}]"
+    )
+    assert run([*small, "--json", "g.json"]) == 2
+    rows = json.loads(Path("g.json").read_text())["obligations"]
+    assert [each["standing"] for each in rows] == [*["as expected"] * 3, "bad input"]
+    assert [each["verdict"]["engine"] for each in rows[:3]] == ["quotient"] * 3
+    assert [each["verdict"]["answer"] for each in rows[:3]] == ["proved", "violated", "violated"]
+    assert "--rounds unbounded with --engine reduced" in rows[3]["message"]
+    check_protocol("sp", rounds="unbounded", routing="balanced")
 
 
 def test_summary_is_added_to_what_others_have_written(

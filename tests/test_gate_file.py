@@ -35,6 +35,16 @@ def test_lists_and_ranges_are_multiplied_out(tmp_path: Path) -> None:
     ]
 
 
+def test_rounds_may_be_unbounded_beside_numbers(tmp_path: Path) -> None:
+    """``unbounded`` alone or in a list with numbers and ranges, by name and in the command."""
+    found = tasks("obligations: [{protocol: sp, rounds: [1..2, unbounded]}]", tmp_path)
+    assert [t.request.rounds for t in found] == [1, 2, "unbounded"]
+    assert found[-1].obligation.name == "sp rounds=unbounded"
+    assert "--rounds unbounded" in found[-1].obligation.command
+    (alone,) = tasks("obligations: [{protocol: sp, rounds: unbounded}]", tmp_path)
+    assert alone.request.unbounded
+
+
 def test_defaults_are_filled_in_and_yield(tmp_path: Path) -> None:
     """Keys of ``defaults`` hold where an obligation does not say otherwise; settings are joined."""
     text = (
@@ -113,7 +123,28 @@ REFUSED = (
     (f"{HEAD}    ranks: 1..999999999\n", r"g\.yaml:2:5: the range 1\.\.999999999"),
     (f"{HEAD}    ranks: 1..9000\n    tokens: 1..9000\n", r"g\.yaml:2:5: more than 10000"),
     (f"{HEAD}    expect: prooved\n", r"g\.yaml:3:5: expect is 'prooved' \(proved, violated,"),
-    (f"{HEAD}    expect: {{hang: proved}}\n", r"g\.yaml:3:5: expect is a mapping \(proved,"),
+    (
+        f"{HEAD}    expect: {{happens-befor: proved}}\n",
+        r"g\.yaml:3:14: no property 'happens-befor' \(perhaps happens-before",
+    ),
+    (
+        f"{HEAD}    expect: {{hang: proved}}\n",
+        r"g\.yaml:3:14: no property 'hang' \(one of deadlock-free,",
+    ),
+    (
+        f"{HEAD}    expect: {{checks: prove}}\n",
+        r"g\.yaml:3:14: checks is 'prove' \(proved, violated",
+    ),
+    (
+        f"{HEAD}    properties: [race-fre]\n",
+        r"g\.yaml:3:18: no property 'race-fre' \(perhaps race-free",
+    ),
+    (f"{HEAD}    ranks: [2, two]\n", r"g\.yaml:3:16: ranks is 'two' \(a whole number"),
+    (
+        f"{HEAD}    rounds: unbound\n",
+        r"g\.yaml:3:5: rounds is 'unbound' \(a whole .* such as 2\.\.8, unbounded, or a list",
+    ),
+    (f"{HEAD}    ranks: unbounded\n", r"g\.yaml:3:5: ranks is 'unbounded' \(a whole number"),
     (f"{HEAD}    budget: {{seconds: 0}}\n", r"g\.yaml:3:14: seconds is 0 \(a number above 0"),
     (f"{HEAD}    budget: {{second: 1}}\n", r"g\.yaml:3:14: unknown key 'second' \(perhaps sec"),
     (f"{HEAD}    set: [a]\n", r"g\.yaml:3:5: set is a list \(a mapping of the protocol's"),

@@ -13,8 +13,9 @@ import networkx
 import pytest
 
 from syncproof.models.verdict import Answer, PropertyVerdict, Trace, Verdict
+from syncproof.reports.gate_page import gate_page
 from syncproof.reports.page import page_of
-from tests import page_examples
+from tests import gates, page_examples
 from tests.page_examples import ALL, long_run, trace_of
 
 pytestmark = pytest.mark.outside("chromium")
@@ -157,6 +158,27 @@ def test_a_proof_says_of_what(opened: Open) -> None:
     keys = page.text("details")
     for name, value in {**verdict.question.bounds, **verdict.question.fabric}.items():
         assert f"{name} {' '.join(json.dumps(value).split())}" in keys
+
+
+def test_a_proof_shows_what_carries_it(opened: Open) -> None:
+    """Each event in its place, those that the data comes by marked, and what each comes after."""
+    verdict = page_examples.explained()
+    assert verdict.chains is not None
+    page = opened(verdict)
+    assert page.page.locator(".carried").count() == len(verdict.chains.carried) == 1
+    (each,) = verdict.chains.carried
+    rows = page.page.eval_on_selector_all(
+        ".events li", "rows => rows.map(r => [r.innerText, r.className])"
+    )
+    assert len(rows) == len(each.events)
+    for number, (text, kind) in enumerate(rows):
+        told = " ".join(text.split())
+        event = each.events[number]
+        assert told.startswith(f"{number + 1} {event.actor} {event.text}")
+        assert (kind == "link") == (number in each.chain)
+        for order in each.orders:
+            assert (f"{order.why} {order.first + 1}" in told) or order.second != number
+    assert f"Of {verdict.chains.consumes} consumes" in page.text("main")
 
 
 def test_engines_that_disagree_are_shown_apart(opened: Open) -> None:
@@ -527,9 +549,28 @@ def test_accessible(example: str, scheme: str, opened: Open) -> None:
     check_accessible(opened(getattr(page_examples, example)(), scheme))
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_gate_is_a_page_for_everyone(scheme: str, opened: Open) -> None:
+    """Its table leads to what failed and from there to the run; nothing sticks out."""
+    links = {gates.VIOLATION.obligation.name: [("the run step by step", "1.html")]}
+    page = opened(gate_page(gates.WHOLE, links), scheme, NARROW)
+    assert violations_of(page) == []
+    wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    assert page.page.evaluate(wide) <= 0
+    assert page.page.locator(".obligations tbody tr").count() == len(gates.EACH)
+    marks = page.page.eval_on_selector_all(".mark span", "all => all.map(e => e.ariaLabel)")
+    assert marks == ["yes" if each not in gates.WHOLE.failed else "no" for each in gates.EACH]
+    leads = page.page.eval_on_selector_all(
+        ".obligations a", "all => all.map(a => document.querySelector(a.hash).innerText)"
+    )
+    names = [each.obligation.name.split()[0] for each in gates.WHOLE.failed]
+    assert [each.split()[0] for each in leads] == names
+    assert page.page.get_attribute(".failure .links a", "href") == "1.html"
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("example", ["torn", "hang", "proof", "undecided", "broken"])
+@pytest.mark.parametrize("example", ["torn", "hang", "proof", "explained", "undecided", "broken"])
 def test_all_pages_are_accessible(example: str, scheme: str, opened: Open) -> None:
     """The same for every kind of page in both schemes."""
     check_accessible(opened(getattr(page_examples, example)(), scheme))
@@ -551,7 +592,7 @@ def test_dark_is_dark(opened: Open) -> None:
     assert max(opened(page_examples.torn(), "dark").page.evaluate(brightness)) < 60
 
 
-@pytest.mark.parametrize("example", ["torn", "hang", "proof"])
+@pytest.mark.parametrize("example", ["torn", "hang", "explained"])
 def test_narrow_screens_scroll_one_way(example: str, opened: Open) -> None:
     """On a telephone nothing sticks out to the side."""
     page = opened(getattr(page_examples, example)(), size=NARROW)

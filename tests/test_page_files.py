@@ -87,7 +87,7 @@ def test_the_text_is_for_mail() -> None:
         assert last.startswith(f"{example().question.protocol}: ")
     trace = trace_of(page_examples.torn())
     text = " ".join(text_of(trace).split())
-    assert "receiver@rank0" in text and "happens-before: rest is torn" in text
+    assert "receiver@rank0" in text and "happens-before: consumed rest torn" in text
 
 
 def test_equal_input_gives_equal_bytes(tmp_path: Path) -> None:

@@ -423,6 +423,11 @@ def test_wait_that_never_passes_polls_its_cell() -> None:
     assert sum(compare(range(279, 280)).values()) == 1
 
 
+def test_put_and_add_of_one_process_to_a_cell() -> None:
+    """A put and the add of a signal land in either order and are no two puts: no race (a plan)."""
+    assert compare(range(447, 448)) == {"proved": 1}
+
+
 @pytest.mark.long
 def test_random_protocols_agree_at_length() -> None:
     """The same on 10,000 plans."""

@@ -289,3 +289,41 @@ def test_cost_of_two_queues_by_hand() -> None:
     assert cost.idle == {"a": 12, "b": 12}
     assert cost.busiest_queue == 5
     assert cost.by_operator == (3 + 10) + (4 + 10)  # one: 2 and 3 on two cores
+
+
+def test_transfers_one_by_one_use_the_cores_that_make_transfers() -> None:
+    """By hand: four transfers on the one of two vector cores that makes transfers, 4 * 3 us, then
+    two vector tasks on both at once; the tile schedule is done when the second half is: 13 us."""
+    b = Builder(ranks=2)
+    b.tensor("x", 1, 4)
+    b.queue("link", 0)
+    b.queue("other", 0)
+    for number in range(2):
+        b.event(f"e{number}")
+    for number in range(4):
+        b.task(
+            f"send{number}",
+            "link",
+            writes=[("x", number, number + 1)],
+            triggers={f"e{number // 2}": 1},
+            duration=3,
+            operator="send",
+        )
+    for number in range(2):
+        b.task(f"add{number}", "other", waits={f"e{number}": 2}, duration=1, operator="add")
+    cost = checked(b.build()).cost
+    assert cost is not None
+    assert cost.makespan == 13
+    assert cost.by_operator == 4 * 3 + 1
+
+
+@pytest.mark.parametrize("direction", [FORWARD, BACKWARD])
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_generated_schedules_gain_over_operators_one_by_one(direction: str, ranks: int) -> None:
+    """The tile schedule is faster than its operators one after the other on the same cores."""
+    layer = Layer(
+        ranks=ranks, experts=2 * ranks, columns=2, aic=24, aiv=48, links=2, direction=direction
+    )
+    cost = checked(generate(layer)).cost
+    assert cost is not None
+    assert cost.by_operator > cost.makespan

@@ -14,12 +14,14 @@ import jsonschema
 import pytest
 import yaml
 
+from syncproof.commands.taskflow import combined
 from syncproof.models.errors import UserError
 from syncproof.models.taskflow.format import json_schema
 from syncproof.models.taskflow.moe import BACKWARD, FORWARD, Layer
 from syncproof.models.taskflow.reading import read_schedule, schedule_from_data
 from syncproof.models.taskflow.scheduling import generate
 from syncproof.models.taskflow.writing import to_data, to_text
+from syncproof.models.verdict import Answer
 from tests import taskflow_faults as faults
 
 GOOD = (Path(__file__).parent / "data" / "two_tiles.yaml").read_text()
@@ -219,3 +221,72 @@ def test_yaml_of_5000_tasks_is_read_in_seconds(tmp_path: Path) -> None:
     started = time.process_time()
     assert len(read_schedule(str(file)).tasks) == 5003
     assert time.process_time() - started < 3
+
+
+@pytest.mark.parametrize("engine", ["auto", "reduced", "smt"])
+def test_command_asks_other_engines(tmp_path: Path, engine: str) -> None:
+    """`--engine NAME` asks for every interleaving as well; a broken schedule is so by both."""
+    file = tmp_path / "schedule.yaml"
+    file.write_text(GOOD)
+    done = command(str(file), "--engine", engine)
+    assert done.returncode == 0
+    assert "every interleaving on cm384, by" in done.stdout
+    file.write_text(GOOD.replace("sent: 2", "sent: 1"))
+    done = command(str(file), "--engine", engine)
+    assert done.returncode == 1
+    assert "violated" in done.stdout.partition("every interleaving")[2]
+
+
+def test_what_need_not_go_wrong_in_a_run_is_no_contradiction() -> None:
+    """A threshold that either of two tasks meets is a fault, though every run of it is good."""
+    graph, runs = Answer.VIOLATED, Answer.PROVED
+    assert combined(graph, runs, hangs=False) is Answer.VIOLATED
+    assert combined(graph, runs, hangs=True) is Answer.BROKEN
+    assert combined(runs, graph, hangs=False) is Answer.BROKEN
+    assert combined(Answer.UNDECIDED, runs, hangs=False) is Answer.PROVED
+
+
+def test_unknown_engine_is_one_line_before_anything_is_checked(tmp_path: Path) -> None:
+    """An engine that does not exist is refused at once."""
+    file = tmp_path / "schedule.yaml"
+    file.write_text(GOOD)
+    done = command(str(file), "--engine", "fastest")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert "no engine 'fastest'" in done.stderr
+
+
+FAST_READER = {
+    # what JSON may be unlike what the fast parser says of it: text, words of the message
+    "key twice in a task": ('{"name": "a", "queue": "q", "name": "b"}', "a second 'name'"),
+    "key twice in its tiles": ('{"name": "a", "queue": "q", "reads": {"x": 0, "x": 0}}', "'x'"),
+    "blank before a colon": ('{"name": "a", "queue": "q", "name" : "b"}', "a second 'name'"),
+    "colon in a name": ('{"name": "\\":", "queue": "q", "queue": "q"}', "a second 'queue'"),
+    "number beyond 64 bits": (
+        '{"name": "a", "queue": "q", "triggers": {"e": 18446744073709551616}}',
+        "by 18446744073709551616",
+    ),
+    "no number": ('{"name": "a", "queue": "q", "duration": NaN}', "NaN is no number"),
+}
+
+
+@pytest.mark.parametrize("name", FAST_READER)
+def test_what_the_fast_parser_passes_over_is_refused(tmp_path: Path, name: str) -> None:
+    """Keys that repeat, huge numbers and what is no JSON are refused as by the standard parser."""
+    task, words = FAST_READER[name]
+    file = tmp_path / "schedule.json"
+    head = '{"syncproof-taskflow": 1, "ranks": 1, "queues": {"q": {"rank": 0}}, "events": {"e": {}}'
+    file.write_text(f'{head}, "tensors": {{"x": {{"rank": 0, "tiles": 1}}}},\n"tasks": [{task}]}}')
+    with pytest.raises(UserError) as caught:
+        read_schedule(str(file))
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["plain", '\\"', '\\":', "\\u0022:", ' " : '.replace('"', "'")])
+def test_names_with_quotes_and_colons_are_read(tmp_path: Path, name: str) -> None:
+    """A name may look like the end of a key; both parsers read the same schedule."""
+    file = tmp_path / "schedule.json"
+    file.write_text(
+        '{"syncproof-taskflow": 1, "ranks": 1, "queues": {"q": {"rank": 0}},'
+        f' "tasks": [{{"name": "{name}", "queue": "q"}}]}}'
+    )
+    assert read_schedule(str(file)).tasks[0].name == json.loads(f'"{name}"')

@@ -5,6 +5,7 @@ Formats are those of the tools' own documents and tests. What TLC says is in ``t
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 from dataclasses import replace
@@ -18,10 +19,9 @@ from hypothesis import strategies as st
 from syncproof.checkers.explicit.mutating import find_mutants
 from syncproof.checkers.tla import apalache, tlc
 from syncproof.checkers.tla.model import (
-    INVARIANTS,
     TERMINATION,
-    WITHIN,
     check_constants,
+    invariants_for,
     model_of,
     omittable,
     omitted_steps,
@@ -33,14 +33,19 @@ from syncproof.checkers.tla.tlc import Found, Limits
 from syncproof.checkers.tla.tools import Ended, Tools, found_tools
 from syncproof.checkers.tla.values import Unreadable, from_itf, from_tlc
 from syncproof.cli import run
+from syncproof.models.bounds import Bounds
 from syncproof.models.errors import UserError
 from syncproof.models.instance import Instance
+from syncproof.models.profiles import load_profile
+from syncproof.models.protocol import Protocol
 from syncproof.models.transitions import PROPERTIES
-from tests.tla_obligations import KINDS, OBLIGATIONS, made
+from syncproof.protocols.sw import StopAndWait
+from tests.tla_obligations import KINDS, OBLIGATIONS, exchange, made
 from tests.tla_values import as_itf, printed
 
 MODULES = sorted(specs_folder().glob("**/*.tla"))
 FIXED = {"Ranks", "Tokens", "Rounds", "Routings", "Ordering", "InFlight", "Omitted"}
+SCHEDULED = {"Ranks", "Schedule", "Ordering", "InFlight", "Omitted"}
 NOT_RACES = tuple(each for each in PROPERTIES if each != "race-free")
 SPARSE = {"counts": False}
 
@@ -76,15 +81,31 @@ def test_constants_are_the_parameters(module: str) -> None:
     parameters = {
         "".join(w.capitalize() for w in name.split("_")) for name in KINDS[module].parameters()
     }
-    assert set(declared(module, "CONSTANT")) == parameters | FIXED
+    fixed = SCHEDULED if module == "Taskflow" else FIXED
+    assert set(declared(module, "CONSTANT")) == parameters | fixed
 
 
 @pytest.mark.parametrize("module", KINDS)
 def test_constants_and_variables_have_types_for_apalache(module: str) -> None:
     """Each CONSTANT and VARIABLE carries the type annotation that Apalache asks for."""
     names = declared(module, "CONSTANT") | declared(module, "VARIABLE")
-    assert len(names) > len(FIXED) + 5
+    assert len(names) > len(SCHEDULED) + 4
     assert [name for name, comment in names.items() if "@type: " not in comment] == []
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: f"{p.parent.name}-{p.stem}")
+def test_what_only_tlc_understands_is_not_written(path: Path) -> None:
+    """A definition that could be a tuple or a sequence says by its type which; no joined strings.
+
+    Apalache's type checker asks for the first, and has no strings to join.
+    """
+    lines = path.read_text(encoding="utf-8").splitlines()
+    begins = [n for n, line in enumerate(lines) if re.match(r"\w+(\([^)]*\))? ==( *<<|$)", line)]
+    ambiguous = [
+        n for n in begins if f"{lines[n]} {lines[n + 1]}".partition("==")[2].lstrip()[:2] == "<<"
+    ]
+    assert [lines[n] for n in ambiguous if "@type: " not in lines[n - 1]] == []
+    assert not re.search(r'\\o "[a-z.]+"|"[a-z.]+" \\o', "\n".join(lines))
 
 
 @pytest.mark.parametrize("module", KINDS)
@@ -127,7 +148,7 @@ def test_cfg_files_ask_for_every_property() -> None:
     for it in OBLIGATIONS.values():
         asked = re.findall(r"^INVARIANTS? (.+)$", it.text, re.MULTILINE)
         names = {name for line in asked for name in line.split()}
-        wanted = {WITHIN, *INVARIANTS.values()}
+        wanted = set(invariants_for(it.module, PROPERTIES))
         assert names == (wanted if it.expected == "everything holds" else wanted - {"RaceFree"})
         assert f"PROPERTY {TERMINATION}" in it.text
 
@@ -315,6 +336,33 @@ def test_apalache_absent_is_one_line_and_exit_2(
     error = capsys.readouterr().err
     assert error.count("\n") == 1 and "Apalache is not here" in error
     assert run(["sw", "--rounds", "1", "-q"]) == 0
+
+
+def test_class_of_somebody_else_with_the_name_of_one_of_ours(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A changed copy of a protocol is refused: the module would answer for ours."""
+    ours = Path(inspect.getfile(StopAndWait)).read_text(encoding="utf-8")
+    copy = tmp_path / "copy_of_sw.py"
+    copy.write_text(ours.replace("await core.quiet()", "pass"), encoding="utf-8")
+    assert run([f"{copy}:StopAndWait", "--engine", "tla"]) == 2
+    assert "not your StopAndWait" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("kind", "bounds", "words"),
+    [
+        (exchange(), Bounds(2), "the generated layer"),
+        (KINDS["Taskflow"], Bounds(2, experts=4), "one expert for each rank"),
+    ],
+)
+def test_schedule_that_the_module_does_not_state(
+    kind: type[Protocol], bounds: Bounds, words: str
+) -> None:
+    """A schedule of somebody else, and a layer with more experts, are refused."""
+    instance = Instance(kind, bounds, load_profile("cm384"), {})
+    with pytest.raises(UserError, match=words):
+        model_of(instance)
 
 
 def test_tool_without_its_engine(capsys: pytest.CaptureFixture[str]) -> None:

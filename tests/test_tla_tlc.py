@@ -22,11 +22,12 @@ from syncproof.checkers.explicit.check import question_of
 from syncproof.checkers.explicit.mutating import find_mutants
 from syncproof.checkers.explicit.replay import replay
 from syncproof.checkers.explicit.search import Budget
+from syncproof.checkers.tla import check as checking
 from syncproof.checkers.tla import compare as comparing
 from syncproof.checkers.tla import tlc
 from syncproof.checkers.tla.check import check, scratch, verdict_of
 from syncproof.checkers.tla.compare import compare
-from syncproof.checkers.tla.model import INVARIANTS, TERMINATION, WITHIN, model_of, omitted_steps
+from syncproof.checkers.tla.model import TERMINATION, invariants_for, model_of, omitted_steps
 from syncproof.checkers.tla.tlc import Limits
 from syncproof.checkers.tla.tools import Tools, found_tools
 from syncproof.checkers.tla.translate import Disagreement, followed
@@ -67,9 +68,15 @@ QUICK = (
     "dc-leads-repeat",
     "bsp-one-way",
     "bsp-no-second-barrier",
+    "cumsum-no-signal",
     "cumsum-no-status-wait",
     "ubep-no-signal",
     "ubep-no-status-wait",
+    "taskflow-exchange",
+    "taskflow-no-wait",
+    "taskflow-no-quiet",
+    "taskflow-no-trigger",
+    "taskflow-three-ranks",
 )
 
 
@@ -90,6 +97,7 @@ def test_obligation(name: str, tools: Tools) -> None:
     expected = {
         "HappensBefore is violated": "happens-before",
         "Checks is violated": "checks",
+        "Quiescent is violated": "quiescent",
         "deadlock": "deadlock-free",
     }
     assert violated(theirs) == violated(ours) == ([] if holds else [expected[it.expected]])
@@ -110,7 +118,7 @@ def ask_both(it: Obligation, tools: Tools) -> tuple[Verdict, Verdict]:
             tools,
             folder,
             Limits(),
-            invariants=[WITHIN, *(INVARIANTS[p] for p in asked if p in INVARIANTS)],
+            invariants=invariants_for(it.module, asked),
             temporal=[TERMINATION],
             deadlock=True,
         )
@@ -133,7 +141,7 @@ COMPARED = [
         settings,
         omitted,
         id=f"{module} {omitted or settings or 'sound'}",
-        marks=pytest.mark.long if number or module in HEAVY else (),
+        marks=() if omitted.endswith("offset") else pytest.mark.long if number or heavy else (),
     )
     for module, variants in {
         "SentinelPolling": [
@@ -154,9 +162,14 @@ COMPARED = [
             ({}, "aiv sync in sync_all"),
             ({}, "aiv wait_until status"),
         ],
-        "KernelDecomposition": [({}, ""), ({}, "count_core put status in take_count")],
+        "KernelDecomposition": [
+            ({}, ""),
+            ({}, "count_core put status in take_count"),
+            ({}, "count_core put_with_signal offset"),
+        ],
         "Ubep": [({}, ""), ({}, "count_core put_with_signal counting.offset")],
     }.items()
+    for heavy in [module in HEAVY]
     for number, (settings, omitted) in enumerate(variants)
 ]
 
@@ -203,6 +216,71 @@ def test_observable_states_are_equal(
 
 @pytest.mark.outside("java", "tlc")
 @pytest.mark.long
+@pytest.mark.parametrize(
+    "name", ["cumsum-sound", "cumsum-no-window-wait", "ubep-sound", "ubep-no-window-wait"]
+)
+def test_observable_states_with_a_token(name: str, tools: Tools) -> None:
+    """Also with a token on its way, and with mutants in which it is taken before it is there."""
+    it = OBLIGATIONS[name]
+    found = compare(it.instance(), tools, Limits())
+    assert found.is_equal, (found.ours.shortest, found.theirs.shortest)
+    if it.expected == "everything holds":
+        sizes = [(side.states, side.steps) for side in (found.ours, found.theirs)]
+        assert sizes[0] == sizes[1]
+
+
+@pytest.mark.outside("java", "tlc")
+@pytest.mark.parametrize("name", ["cumsum-no-signal", "taskflow-no-trigger"])
+def test_termination_alone_finds_a_hang(name: str, tools: Tools) -> None:
+    """Termination is violated by a hang also where nobody asks for deadlocks."""
+    it = OBLIGATIONS[name]
+    assert it.expected == "deadlock"
+    with scratch() as folder:
+        found = tlc.check(it.model, tools, folder, Limits(), temporal=[TERMINATION])
+    assert found.violated == "temporal"
+
+
+@pytest.mark.outside("java", "tlc")
+@pytest.mark.parametrize(
+    "name",
+    [
+        "bsp-one-way",
+        pytest.param("cumsum-no-tokens", marks=pytest.mark.long),
+        pytest.param("ubep-no-tokens", marks=pytest.mark.long),
+        pytest.param("taskflow-exchange", marks=pytest.mark.long),
+    ],
+)
+def test_fairness_knows_when_there_is_a_step(name: str, tools: Tools) -> None:
+    """The condition written by hand in the fairness is TLC's own: that Next is enabled."""
+    with scratch() as folder:
+        found = tlc.check(
+            OBLIGATIONS[name].model, tools, folder, Limits(), invariants=["HasStepIsEnabled"]
+        )
+    assert not found.violated and found.distinct > 100
+
+
+SCHEDULES = [
+    pytest.param(name, marks=() if name == "taskflow-exchange" else pytest.mark.long)
+    for name in ("taskflow-exchange", "taskflow-ordered", "taskflow-no-last-quiet")
+]
+
+
+@pytest.mark.outside("java", "tlc")
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_observable_states_of_a_schedule(
+    name: str, monkeypatch: pytest.MonkeyPatch, tools: Tools
+) -> None:
+    """The states of the first part of the layer are those of the part of the generated one."""
+    it = OBLIGATIONS[name]
+    monkeypatch.setattr(comparing, "model_of", lambda _: it.model)
+    found = compare(it.instance(), tools, Limits())
+    assert found.is_equal, (found.ours.shortest, found.theirs.shortest)
+    assert (found.ours.states, found.ours.steps) == (found.theirs.states, found.theirs.steps)
+    assert found.ours.observable > 1000
+
+
+@pytest.mark.outside("java", "tlc")
+@pytest.mark.long
 @pytest.mark.parametrize("module", COUNTED)
 def test_observable_states_with_counts(module: str, tools: Tools) -> None:
     """With the exchange of counts, for the protocol and for every mutant of an operation."""
@@ -234,6 +312,28 @@ def test_every_mutant_has_one_verdict(module: str, tools: Tools) -> None:
         if theirs.trace.fewest:
             assert len(theirs.trace.steps) == len(ours.trace.steps), mutant.name
         assert replay(theirs.trace, changed).reproduced, mutant.name
+
+
+@pytest.mark.outside("java", "tlc")
+@pytest.mark.long
+def test_every_mutant_of_a_schedule_has_one_verdict(
+    monkeypatch: pytest.MonkeyPatch, tools: Tools
+) -> None:
+    """TLC and `reference` say the same of every mutant of the first part of the layer."""
+    it = OBLIGATIONS["taskflow-exchange"]
+    instance = it.instance()
+    mutants = find_mutants(instance)
+    assert len(mutants) == 6
+    for mutant in mutants:
+        changed = mutant.applied(instance)
+        question = question_of(changed, it.module, mutant=mutant.name, properties=NOT_RACES)
+        monkeypatch.setattr(checking, "model_of", it.without(omitted_steps(changed)))
+        theirs = check(changed, question, "tla", Budget(), tools)
+        ours = check_explicitly(changed, question, "reference")
+        assert violated(theirs) == violated(ours), mutant.name
+        if theirs.trace is not None and ours.trace is not None:
+            assert len(theirs.trace.steps) == len(ours.trace.steps), mutant.name
+            assert replay(theirs.trace, changed).reproduced, mutant.name
 
 
 @pytest.mark.outside("java", "tlc")

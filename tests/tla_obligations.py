@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from syncproof.protocols.cumsum import KernelDecomposition
 from syncproof.protocols.dc import DataForChecksum
 from syncproof.protocols.sp import SentinelPolling
 from syncproof.protocols.sw import StopAndWait
+from syncproof.protocols.taskflow import Taskflow, protocol_of
 from syncproof.protocols.tff import TokenFlagFusion
 from syncproof.protocols.ubep import Ubep
 
@@ -31,6 +33,7 @@ KINDS: dict[str, type[Protocol]] = {
         BulkSynchronous,
         KernelDecomposition,
         Ubep,
+        Taskflow,
     )
 }
 FILES = sorted((specs_folder() / "obligations").glob("*.cfg"))
@@ -56,19 +59,46 @@ class Obligation:
         )
         return Model(self.module, f"---- MODULE Run ----\nEXTENDS {self.module}\n====\n", values)
 
+    def without(self, steps: Iterable[str]) -> Callable[[Instance], Model]:
+        """What `model_of` would say if it knew this instance without some steps."""
+        omitted = "{" + ", ".join(f'"{step}"' for step in steps) + "}"
+        other = replace(self, constants={**self.constants, "Omitted": omitted})
+        return lambda _: other.model
+
     def instance(self) -> Instance:
         """The instance of the protocol with the same constants."""
         given = self.constants
-        kind = KINDS[self.module]
+        kind = exchange() if given.get("Schedule") == "<- Exchange" else KINDS[self.module]
         settings: dict[str, Any] = {
             name: _read(given[constant_name(name)]) for name in kind.parameters()
         }
-        ranks, rounds = int(given["Ranks"]), int(given["Rounds"])
-        bounds = Bounds(ranks, int(given["Tokens"]), rounds, routing=_routing(given, ranks))
+        ranks = int(given["Ranks"])
+        bounds = Bounds(ranks)
+        if "Routings" in given:
+            tokens, rounds = int(given["Tokens"]), int(given["Rounds"])
+            bounds = Bounds(ranks, tokens, rounds, routing=_routing(given, ranks))
         fabric = f"cm384,ordering={_read(given['Ordering'])},in_flight={given['InFlight']}"
         made = Instance(kind, bounds, load_profile(fabric), settings)
         omitted = set(re.findall(r'"([^"]+)"', given["Omitted"]))
         return mutant_without(made, omitted) if omitted else made
+
+
+def exchange() -> type[Protocol]:
+    """The first part of the generated layer on two ranks: what is dispatched and multiplied."""
+    layer = Taskflow(Bounds(2), direction="forward").schedule
+    tasks = tuple(each for each in layer.tasks if each.operator in ("dispatch", "gate_up"))
+    queues = {each.queue for each in tasks}
+    tensors = {tiles.tensor for each in tasks for tiles in (*each.reads, *each.writes)}
+    events = {name for each in tasks for name, _ in (*each.waits, *each.triggers)}
+    part = replace(
+        layer,
+        tasks=tasks,
+        queues={name: each for name, each in layer.queues.items() if name in queues},
+        tensors={name: each for name, each in layer.tensors.items() if name in tensors},
+        events={name: each for name, each in layer.events.items() if name in events},
+        launches=replace(layer.launches, zero=()),
+    )
+    return type("Taskflow", (protocol_of(part),), {"__module__": Taskflow.__module__})
 
 
 def mutant_without(instance: Instance, steps: set[str]) -> Instance:

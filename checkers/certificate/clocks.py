@@ -17,16 +17,35 @@ from typing import Any
 import numpy
 
 from syncproof.checkers.certificate.knowledge import (
+    AT_ONCE,
+    BEFORE,
+    BEFORE_IT,
+    COMPLETE,
+    COVERS,
+    FENCED,
+    FIRST_OF_PUT,
+    FREE,
+    KNEW,
+    LANDED,
+    LAST,
+    OWN,
+    OWNER,
+    READS,
+    REFERENCES,
+    ROW,
+    SIGNAL,
+    SOURCE,
+    STEP,
+    STEPS,
+    UNPROVED,
+    USES,
+    WHAT,
+    WHEN,
+    WITNESS,
     WITNESSES,
     Known,
-    Landings,
-    Memory,
     Numbers,
-    Rows,
     known_at_first,
-    landings_of,
-    memory_of,
-    rows_for,
 )
 from syncproof.checkers.certificate.record import (
     FENCE,
@@ -63,22 +82,26 @@ def first_gap(record: Record) -> tuple[int, int, int, int]:
 
 def clocks_of(record: Record) -> tuple[tuple[int, int, int, int], Known]:
     """The first pair that nothing orders, and what each process knows there or at the end."""
-    code = numpy.array(record.instructions, dtype=numpy.int32)
+    code = numpy.frombuffer(record.instructions, dtype=numpy.int32)
     check: Any = _compiled() if len(code) > LONG else check_all
     room = 2 * record.processes + 16
     while True:
-        state = (
-            known_at_first(record),
-            landings_of(record),
-            memory_of(record),
-            rows_for(record.processes, room),
-        )
+        known = known_at_first(record, room)
         kind, process, place, other = check(
-            code, *state, record.in_flight, record.same_address_order
+            code, known, record.in_flight, record.same_address_order
         )
         if kind != NO_ROOM:
-            return (int(kind), int(process), int(place), int(other)), state[0]
+            if kind == RETURNS_EARLY:
+                place = _place_of(place, known)
+            return (int(kind), int(process), int(place), int(other)), known
         room *= 2
+
+
+def _place_of(landing: int, known: Known) -> int:
+    """Where a landing still is the last, or -1."""
+    entries = known.places[:, LAST]
+    found = numpy.flatnonzero((entries >= 0) & (known.entries[entries, WHAT] == landing))
+    return int(found[0]) if len(found) else -1
 
 
 @cache
@@ -98,72 +121,61 @@ def _compiled() -> Any:
 
 
 def check_all(
-    code: Numbers,
-    known: Known,
-    landings: Landings,
-    memory: Memory,
-    rows: Rows,
-    in_flight: int,
-    same_address_order: bool,
+    code: Numbers, known: Known, in_flight: int, same_address_order: bool
 ) -> tuple[int, int, int, int]:
-    """Take the instructions in order; the first that is not ordered, or `SOUND`."""
-    count_uses(code, landings, memory)
-    at = landing = entry = read = 0
+    """Take the instructions in order; the first that is not ordered, or `SOUND`.
+
+    Of a process that returns early the landing is told in the place of the place.
+    """
+    count_uses(code, known)
+    at = landing = entry = 0
     while at < len(code):
         kind, process = code[at], code[at + 1]
-        wrong, place, other = SOUND, -1, -1
         if kind in (PUT, STORE):
-            puts = code[at + 2] if kind == PUT else 1
+            first, last = landing, landing + (code[at + 2] if kind == PUT else 1)
             at += 3 if kind == PUT else 2
-            first = landing
-            for _ in range(puts):
-                places = code[at + 1 : at + 1 + code[at]]
-                landings.first_of_put[landing] = first
-                landings.at_once[landing] = kind == STORE
-                if not issue(landing, process, known, landings, rows):
+            while landing < last:
+                if not issue(landing, process, first, kind == STORE, known):
                     return NO_ROOM, process, -1, -1
-                for place in places:
-                    wrong, other = check_write(
-                        place, landing, known, landings, memory, in_flight, same_address_order
-                    )
+                for i in range(at + 1, at + 1 + code[at]):
+                    place = code[i]
+                    wrong, other = check_write(place, landing, known, in_flight, same_address_order)
                     if wrong != SOUND:
                         return wrong, process, place, other
-                    landings.entry[entry] = landing
-                    landings.entry_before[entry] = memory.last[place]
-                    memory.last[place], memory.reads[place] = entry, -1
+                    known.entries[entry, BEFORE] = known.places[place, LAST]
+                    known.entries[entry, WHAT] = landing
+                    known.places[place, LAST], known.places[place, READS] = entry, -1
                     entry += 1
-                at += 1 + len(places)
+                at += 1 + code[at]
                 landing += 1
-            known.own[process] += 1
+            known.lines[process, OWN] += 1
             continue
-        if kind == READ:
-            for place in code[at + 3 : at + 3 + code[at + 2]]:
-                wrong, other = check_load(process, place, known, landings, memory)
+        if kind in (READ, WAIT):
+            first = at + 3 if kind == READ else at + 2
+            for i in range(first, first + (code[at + 2] if kind == READ else 1)):
+                place = code[i]
+                if kind == READ:
+                    wrong, other = check_load(process, place, known)
+                else:
+                    wrong, other = check_wait(process, place, code[i + 1], known)
                 if wrong != SOUND:
                     return wrong, process, place, other
-                note_read(process, place, read, known, landings, memory)
-                read += 1
-            known.own[process] += 1
-        elif kind == WAIT:
-            place = code[at + 2]
-            wrong, other = check_wait(process, place, code[at + 3], known, landings, memory, rows)
-            if wrong != SOUND:
-                return wrong, process, place, other
-            note_read(process, place, read, known, landings, memory)
-            read += 1
-            known.own[process] += 1
+                note_read(process, place, entry, known)
+                entry += 1
+            known.lines[process, OWN] += 1
         elif kind == SYNC:
-            meet(code[at + 2 : at + 2 + code[at + 1]], known, rows)
+            meet(code, at + 2, at + 2 + process, known)
         elif kind == RETURN:
-            open_put = unproved(process, known, landings)
-            if open_put >= 0:
-                return RETURNS_EARLY, process, place_of(open_put, landings, memory), process
+            pending = unproved(process, known)
+            if pending >= 0:
+                return RETURNS_EARLY, process, pending, process
         else:
             if kind == QUIET:
-                known.complete[process], known.unproved[process] = known.own[process], -1
+                known.lines[process, COMPLETE] = known.lines[process, OWN]
+                known.lines[process, UNPROVED] = -1
             elif kind == FENCE:
-                known.fenced[process] = known.own[process]
-            known.own[process] += 1
+                known.lines[process, FENCED] = known.lines[process, OWN]
+            known.lines[process, OWN] += 1
         at += length(code, at)
     return SOUND, -1, -1, -1
 
@@ -178,237 +190,215 @@ def length(code: Numbers, at: int) -> int:
     return 4 if kind == WAIT else 2
 
 
-def count_uses(code: Numbers, landings: Landings, memory: Memory) -> None:
+def count_uses(code: Numbers, known: Known) -> None:
     """Note who issues each landing and how many waits of others read it."""
     at = landing = 0
     while at < len(code):
         kind, process = code[at], code[at + 1]
         if kind in (PUT, STORE):
-            puts = code[at + 2] if kind == PUT else 1
+            last = landing + (code[at + 2] if kind == PUT else 1)
             at += 3 if kind == PUT else 2
-            for _ in range(puts):
-                landings.source[landing] = process
-                for place in code[at + 1 : at + 1 + code[at]]:
-                    memory.last[place] = landing
+            while landing < last:
+                known.landings[landing, SOURCE] = process
+                for i in range(at + 1, at + 1 + code[at]):
+                    known.places[code[i], LAST] = landing
                 at += 1 + code[at]
                 landing += 1
             continue
         if kind == WAIT:
-            read = memory.last[code[at + 2]]
-            if read >= 0 and landings.source[read] != process:
-                landings.uses[read] += 1
+            read = known.places[code[at + 2], LAST]
+            if read >= 0 and known.landings[read, SOURCE] != process:
+                known.landings[read, USES] += 1
         at += length(code, at)
-    memory.last[:] = -1
+    for place in range(len(known.places)):
+        known.places[place, LAST] = -1
 
 
 def has_step(process: int, other: int, step: int, known: Known) -> bool:
     """Whether a step of ``other`` surely precedes what ``process`` does next."""
     if other == process:
-        return bool(step < known.own[process])
-    return bool(known.steps[process, other] > step)
+        return bool(step < known.lines[process, OWN])
+    return bool(known.clocks[process, other, STEPS] > step)
 
 
-def has_landed(process: int, landing: int, known: Known, landings: Landings) -> bool:
+def has_landed(process: int, landing: int, known: Known) -> bool:
     """Whether a landing surely precedes what ``process`` does next."""
-    source, step = landings.source[landing], landings.step[landing]
-    if landings.at_once[landing]:
+    source, step = known.landings[landing, SOURCE], known.landings[landing, STEP]
+    if known.landings[landing, AT_ONCE]:
         return has_step(process, source, step, known)
-    complete = known.complete[process] if source == process else known.landed[process, source]
+    complete = known.clocks[process, source, LANDED]
+    if source == process:
+        complete = known.lines[process, COMPLETE]
     if complete > step:
         return True
-    for i in range(WITNESSES):
-        witness = landings.witness[landing, i]
+    for i in range(WITNESS, WITNESS + WITNESSES):
+        witness = known.landings[landing, i]
         if witness < 0:
             break
-        if has_step(process, witness, landings.witness_step[landing, i], known):
+        if has_step(process, witness, known.landings[landing, i + WITNESSES], known):
             return True
     return False
 
 
-def issue(landing: int, process: int, known: Known, landings: Landings, rows: Rows) -> bool:
+def issue(landing: int, process: int, first: int, at_once: bool, known: Known) -> bool:
     """A put is issued; False if there is no room for what its issuer knows."""
-    landings.step[landing] = known.own[process]
-    landings.covers[landing] = known.complete[process]
-    if not landings.at_once[landing]:  # a fence does not hold back what never is on the way
-        landings.covers[landing] = max(known.complete[process], known.fenced[process])
-    landings.unproved[landing] = known.unproved[process]
-    known.unproved[process] = landing
-    if not landings.uses[landing]:
+    covers = known.lines[process, COMPLETE]
+    if not at_once:  # a fence does not hold back what never is on the way
+        covers = max(covers, known.lines[process, FENCED])
+    known.landings[landing, STEP], known.landings[landing, COVERS] = (
+        known.lines[process, OWN],
+        covers,
+    )
+    known.landings[landing, AT_ONCE], known.landings[landing, FIRST_OF_PUT] = at_once, first
+    known.landings[landing, BEFORE_IT] = known.lines[process, UNPROVED]
+    known.lines[process, UNPROVED] = landing
+    if not known.landings[landing, USES]:
         return True
-    row = known.row[process]
+    row = known.lines[process, ROW]
     if row < 0:
-        if not rows.free[0]:
+        rows = known.clocks.shape[1]
+        free = known.lines[rows, FREE]
+        if not free:
             return False
-        row = rows.free[rows.free[0]]
-        rows.free[0] -= 1
-        known.row[process], rows.owner[row] = row, process
-        for other in range(len(known.own)):
-            rows.steps[row, other] = known.steps[process, other]
-            rows.landed[row, other] = known.landed[process, other]
-    rows.references[row] += landings.uses[landing]
-    landings.row[landing] = row
+        row = known.lines[rows + free, FREE]
+        known.lines[rows, FREE] = free - 1
+        known.lines[process, ROW], known.lines[row, OWNER] = row, process
+        for other in range(known.clocks.shape[1]):
+            known.clocks[row, other, STEPS] = known.clocks[process, other, STEPS]
+            known.clocks[row, other, LANDED] = known.clocks[process, other, LANDED]
+    known.lines[row, REFERENCES] += known.landings[landing, USES]
+    known.landings[landing, KNEW] = row
     return True
 
 
-def release(row: int, known: Known, rows: Rows) -> None:
+def release(row: int, known: Known) -> None:
     """A row is free when no wait has still to learn from it."""
-    if not rows.references[row]:
-        if known.row[rows.owner[row]] == row:
-            known.row[rows.owner[row]] = -1
-        rows.free[0] += 1
-        rows.free[rows.free[0]] = row
+    if not known.lines[row, REFERENCES]:
+        owner, rows = known.lines[row, OWNER], known.clocks.shape[1]
+        if known.lines[owner, ROW] == row:
+            known.lines[owner, ROW] = -1
+        known.lines[rows, FREE] += 1
+        known.lines[rows + known.lines[rows, FREE], FREE] = row
 
 
 def check_write(
-    place: int,
-    landing: int,
-    known: Known,
-    landings: Landings,
-    memory: Memory,
-    in_flight: int,
-    same_address_order: bool,
+    place: int, landing: int, known: Known, in_flight: int, same_address_order: bool
 ) -> tuple[int, int]:
     """The landing before, and all who read it, surely precede this one: (what is wrong, whose)."""
-    process = landings.source[landing]
-    read = memory.reads[place]
+    process = known.landings[landing, SOURCE]
+    read = known.places[place, READS]
     while read >= 0:
-        reader = memory.read_process[read]
-        if not has_step(process, reader, memory.read_step[read], known):
+        reader = known.entries[read, WHAT]
+        if not has_step(process, reader, known.entries[read, WHEN], known):
             return UNORDERED_READ, reader
-        read = memory.read_next[read]
-    entry = memory.last[place]
-    if entry < 0 or has_landed(process, landings.entry[entry], known, landings):
+        read = known.entries[read, BEFORE]
+    entry = known.places[place, LAST]
+    if entry < 0:
         return SOUND, -1
-    before = landings.entry[entry]
-    source = landings.source[before]
-    both_puts = not (landings.at_once[before] or landings.at_once[landing])
-    if source != process or not both_puts or not same_address_order:
-        return LATE_WRITE, source
+    before = known.entries[entry, WHAT]
+    source = known.landings[before, SOURCE]
     pending = 0
-    while entry >= 0 and not has_landed(process, landings.entry[entry], known, landings):
-        pending += landings.source[landings.entry[entry]] == process
-        entry = landings.entry_before[entry]
+    while entry >= 0 and not has_landed(process, known.entries[entry, WHAT], known):
+        pending += known.landings[known.entries[entry, WHAT], SOURCE] == process
+        entry = known.entries[entry, BEFORE]
+    if entry != known.places[place, LAST]:
+        stores = known.landings[before, AT_ONCE] or known.landings[landing, AT_ONCE]
+        if source != process or stores or not same_address_order:
+            return LATE_WRITE, source
     return (IN_FLIGHT if pending >= in_flight else SOUND), source
 
 
-def check_load(
-    process: int, place: int, known: Known, landings: Landings, memory: Memory
-) -> tuple[int, int]:
+def check_load(process: int, place: int, known: Known) -> tuple[int, int]:
     """What a load reads has surely landed."""
-    entry = memory.last[place]
-    if entry < 0 or has_landed(process, landings.entry[entry], known, landings):
+    entry = known.places[place, LAST]
+    if entry < 0 or has_landed(process, known.entries[entry, WHAT], known):
         return SOUND, -1
-    return LATE_READ, landings.source[landings.entry[entry]]
+    return LATE_READ, known.landings[known.entries[entry, WHAT], SOURCE]
 
 
-def check_wait(
-    process: int,
-    place: int,
-    fails_since: int,
-    known: Known,
-    landings: Landings,
-    memory: Memory,
-    rows: Rows,
-) -> tuple[int, int]:
+def check_wait(process: int, place: int, fails_since: int, known: Known) -> tuple[int, int]:
     """What a wait reads has surely landed: it is known, or the wait fails on all else."""
-    entry = memory.last[place]
+    entry = known.places[place, LAST]
     if entry < 0:
         return SOUND, -1
-    landing = landings.entry[entry]
-    source = landings.source[landing]
-    if not has_landed(process, landing, known, landings):
-        if fails_since >= 0 and not has_landed(process, fails_since, known, landings):
+    landing = known.entries[entry, WHAT]
+    source, row = known.landings[landing, SOURCE], known.landings[landing, KNEW]
+    if not has_landed(process, landing, known):
+        if fails_since >= 0 and not has_landed(process, fails_since, known):
             return LATE_READ, source
-        learn(process, landing, known, landings, rows)
-    row = landings.row[landing]
+        learn(process, landing, known)
     if source != process and row >= 0:
-        rows.references[row] -= 1
-        release(row, known, rows)
+        known.lines[row, REFERENCES] -= 1
+        release(row, known)
     return SOUND, -1
 
 
-def learn(process: int, landing: int, known: Known, landings: Landings, rows: Rows) -> None:
+def learn(process: int, landing: int, known: Known) -> None:
     """A process has read what surely landed: it knows what the issuer knew."""
-    source, row = landings.source[landing], landings.row[landing]
+    source = known.landings[landing, SOURCE]
     if source == process:
         return
-    raise_to(known.steps, process, rows.steps, row)
-    raise_to(known.landed, process, rows.landed, row)
-    step, covers = landings.step[landing] + 1, landings.covers[landing]
-    known.steps[process, source] = max(known.steps[process, source], step)
-    known.landed[process, source] = max(known.landed[process, source], covers)
-    known.row[process] = -1
+    raise_to(process, known.landings[landing, KNEW], known)
+    clock = known.clocks[process, source]
+    clock[STEPS] = max(clock[STEPS], known.landings[landing, STEP] + 1)
+    clock[LANDED] = max(clock[LANDED], known.landings[landing, COVERS])
+    known.lines[process, ROW] = -1
 
 
-def raise_to(clocks: Numbers, process: int, others: Numbers, row: int) -> None:
-    """Join a row of clocks with another."""
-    for i in range(clocks.shape[1]):
-        if others[row, i] > clocks[process, i]:
-            clocks[process, i] = others[row, i]
+def raise_to(line: int, other: int, known: Known) -> None:
+    """Join a clock with another."""
+    clock, more = known.clocks[line], known.clocks[other]
+    for i in range(clock.shape[0]):
+        clock[i, STEPS] = max(clock[i, STEPS], more[i, STEPS])
+        clock[i, LANDED] = max(clock[i, LANDED], more[i, LANDED])
 
 
-def note_read(
-    process: int, place: int, read: int, known: Known, landings: Landings, memory: Memory
-) -> None:
+def note_read(process: int, place: int, entry: int, known: Known) -> None:
     """A read comes after the landing that it read, and before the next one there."""
-    step = known.own[process]
-    memory.read_process[read], memory.read_step[read] = process, step
-    memory.read_next[read], memory.reads[place] = memory.reads[place], read
-    entry = memory.last[place]
-    if entry < 0:
+    step, last = known.lines[process, OWN], known.places[place, LAST]
+    known.entries[entry, WHAT], known.entries[entry, WHEN] = process, step
+    known.entries[entry, BEFORE], known.places[place, READS] = known.places[place, READS], entry
+    if last < 0:
         return
-    landing = landings.entry[entry]
-    add_witness(landing, process, step, landings)
-    if landings.signal[landing]:
-        for other in range(landings.first_of_put[landing], landing):
-            if not landings.signal[other]:
-                add_witness(other, process, step, landings)
+    landing = known.entries[last, WHAT]
+    add_witness(landing, process, step, known)
+    if known.landings[landing, SIGNAL]:
+        for other in range(known.landings[landing, FIRST_OF_PUT], landing):
+            if not known.landings[other, SIGNAL]:
+                add_witness(other, process, step, known)
 
 
-def add_witness(landing: int, process: int, step: int, landings: Landings) -> None:
+def add_witness(landing: int, process: int, step: int, known: Known) -> None:
     """A step that surely comes after a landing; of each process the first will do."""
-    for i in range(WITNESSES):
-        if landings.witness[landing, i] == process:
+    for i in range(WITNESS, WITNESS + WITNESSES):
+        if known.landings[landing, i] == process:
             return
-        if landings.witness[landing, i] < 0:
-            landings.witness[landing, i] = process
-            landings.witness_step[landing, i] = step
+        if known.landings[landing, i] < 0:
+            known.landings[landing, i] = process
+            known.landings[landing, i + WITNESSES] = step
             return
 
 
-def meet(members: Numbers, known: Known, rows: Rows) -> None:
+def meet(code: Numbers, begin: int, end: int, known: Known) -> None:
     """A sync: afterwards each member knows what all knew, and that all have taken this step."""
-    first = members[0]
-    for member in members:
-        raise_to(known.steps, first, known.steps, member)
-        raise_to(known.landed, first, known.landed, member)
-    for member in members:
-        known.own[member] += 1
-        known.steps[first, member] = known.own[member]
-        complete = max(known.landed[first, member], known.complete[member])
-        known.landed[first, member] = complete
-    for member in members:
-        known.row[member] = -1
-        raise_to(known.steps, member, known.steps, first)
-        raise_to(known.landed, member, known.landed, first)
+    first = code[begin]
+    for i in range(begin, end):
+        raise_to(first, code[i], known)
+    for i in range(begin, end):
+        line, clock = known.lines[code[i]], known.clocks[first, code[i]]
+        line[OWN], line[ROW] = line[OWN] + 1, -1
+        clock[STEPS], clock[LANDED] = line[OWN], max(clock[LANDED], line[COMPLETE])
+    for i in range(begin, end):
+        raise_to(code[i], first, known)
 
 
-def unproved(process: int, known: Known, landings: Landings) -> int:
+def unproved(process: int, known: Known) -> int:
     """A put of a process that may be in flight although the process returns, or -1."""
-    landing = known.unproved[process]
+    landing = known.lines[process, UNPROVED]
     while landing >= 0:
-        if not has_landed(process, landing, known, landings):
+        if not has_landed(process, landing, known):
             return int(landing)
-        landing = landings.unproved[landing]
-    return -1
-
-
-def place_of(landing: int, landings: Landings, memory: Memory) -> int:
-    """Where a landing still is the last, if it is."""
-    for place in range(len(memory.last)):
-        entry = memory.last[place]
-        if entry >= 0 and landings.entry[entry] == landing:
-            return place
+        landing = known.landings[landing, BEFORE_IT]
     return -1
 
 
@@ -428,5 +418,4 @@ HELPERS = (
     add_witness,
     meet,
     unproved,
-    place_of,
 )

@@ -24,7 +24,7 @@ from syncproof.checkers.explicit.search import Meter
 from syncproof.models.errors import UserError
 from syncproof.models.instance import Parts
 from syncproof.models.lowering import Action, ActionKind, frozen
-from syncproof.models.operations import GhostCheck, GhostUpdate, Kind, Operation, Statement
+from syncproof.models.operations import GhostCheck, GhostUpdate, Kind, Operation
 from syncproof.models.outbox import ADD
 
 MOST_STEPS = 20_000
@@ -105,7 +105,8 @@ class Closure:
     def _resume(self, process: int, value: Any, event: int) -> None:
         """Feed a process what it read at an event, and hear what it says."""
         self._last[process] |= self.relation.pasts[event]
-        for each in self.roles.resume(process, value):
+        self.roles.resume(process, value)
+        for each in self.roles.on_ghosts(process):
             self._hear(process, each, event)
         if self.roles.operations[process] is None and self._sending[process].open(
             self._last[process]
@@ -296,8 +297,7 @@ class Closure:
 
     # Ghosts
 
-    def _hear(self, process: int, statement: Statement, event: int) -> None:
-        assert isinstance(statement, (GhostUpdate, GhostCheck))
+    def _hear(self, process: int, statement: GhostUpdate | GhostCheck, event: int) -> None:
         place = self._ghost_place(statement.ghost, statement.key)
         values, arguments = self.values, statement.arguments
         if isinstance(statement, GhostUpdate):

@@ -6,19 +6,22 @@ syncs. All else raises `Beyond`, and the closure decides (closure.py).
 
 from __future__ import annotations
 
+from array import array
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from syncproof.checkers.certificate.families import leaves_no_trace
 from syncproof.checkers.certificate.places import (
+    AS_IT_IS,
     Access,
     Divided,
     Places,
     assembled,
-    captured,
     coarsest,
     field_of,
     held_at_first,
+    read,
 )
 from syncproof.checkers.certificate.record import (
     FENCE,
@@ -46,8 +49,8 @@ STEPS_BETWEEN_LOOKS = 256
 LONGEST_CHAIN = 6
 """How many older contents a wait is tried on."""
 
-Content = tuple[Any, int, Any]
-"""What a place holds, the number of the landing that brought it, and the content before it."""
+BLOCKED = object()
+"""What a step gives that was not taken."""
 
 
 class Beyond(Exception):
@@ -80,6 +83,7 @@ class Execution:
             raise Beyond("accesses of several sizes")
         if parts.protocol.ghosts:
             raise Beyond("ghosts")
+        self._stores_at_once = profile.immediate
         self.roles = LiveRoles(parts)
         self.record = Record(
             len(parts.processes),
@@ -89,12 +93,14 @@ class Execution:
             profile.immediate,
         )
         self._write = self.record.instructions.extend
-        self.contents: list[Content | None] = [None] * places.count
+        self._last = array("i", [-1]) * places.count
+        self._held: list[Any] = []
+        self._landing, self._before = array("i"), array("i")
         self._taken = [0] * len(parts.processes)
+        self._next_look = 0
         self._waiting: dict[int, list[int]] = {}
         self._arrived: dict[str, set[int]] = {}
         self._ready: deque[int] = deque()
-        self._atoms: dict[Access, list[tuple[int, ...]]] = {}
 
     # The run
 
@@ -105,11 +111,7 @@ class Execution:
             self._resume(process, None)
         ready.extend(range(len(operations)))
         while ready:
-            process = ready.popleft()
-            while True:
-                operation = operations[process]
-                if operation is None or not self._step(process, operation):
-                    break
+            self._go_on(ready.popleft())
         for process, operation in enumerate(operations):
             if operation is not None:
                 where = operation.slot or operation.group
@@ -117,169 +119,171 @@ class Execution:
                 raise NotCertified(f"{name} is blocked at {operation.kind.value} {where}")
         self.roles.judge_end()
 
-    def _step(self, process: int, operation: Operation) -> bool:
-        """Take one step of a process; False if it is blocked."""
-        try:
-            return STEPS.get(operation.kind, _beyond)(self, process, operation)
-        except UserError as error:
-            raise NotCertified(str(error)) from error
+    def _go_on(self, process: int) -> None:
+        """Take the steps of a process until it is blocked or has returned."""
+        resume, record, taken = self.roles.resume, self.record, self._taken[process]
+        operation = self.roles.operations[process]
+        while operation is not None:
+            try:
+                value = STEPS.get(operation.kind, _beyond)(self, process, operation)
+            except UserError as error:
+                raise NotCertified(str(error)) from error
+            if value is BLOCKED:
+                break
+            record.steps += 1
+            taken += 1
+            if record.steps > self._next_look:
+                self._look(process, taken)
+            operation = resume(process, value)
+            if operation is None:
+                self._write((RETURN, process))
+        self._taken[process] = taken
 
     def _resume(self, process: int, value: Any) -> None:
-        self.roles.resume(process, value)
-        if self.roles.operations[process] is None:
+        if self.roles.resume(process, value) is None:
             self._write((RETURN, process))
 
-    def _advance(self, process: int, value: Any = None) -> bool:
-        record = self.record
-        record.steps += 1
-        if not record.steps % STEPS_BETWEEN_LOOKS:
-            look(self.meter, record.steps)
-        self._taken[process] += 1
-        if self._taken[process] > LONGEST_HISTORY:
+    def _look(self, process: int, taken: int) -> None:
+        self._next_look = self.record.steps + STEPS_BETWEEN_LOOKS
+        look(self.meter, self.record.steps)
+        if taken > LONGEST_HISTORY:
             name = self.roles.names[process]
             raise NotCertified(f"{name} takes more than {LONGEST_HISTORY} steps")
-        self._resume(process, value)
-        return True
 
     # Stores
 
-    def put(self, process: int, operation: Operation) -> bool:
+    def put(self, process: int, operation: Operation) -> Any:
         """A put is issued, and its atoms land one after the other."""
-        slot = _slot(operation)
-        written = self._written(slot, operation.value)
-        if self.profile.immediate or slot.region.on_chip:
-            self._store(process, [written])
-        else:
-            self._issue(process, self._landings(*written))
-        return self._advance(process)
+        slot, held = _slot(operation), operation.value
+        names = slot.names
+        if type(held) not in AS_IT_IS:
+            names, held = self.places.captured(slot, held)
+        access, first = self.places.at(slot, names)
+        if self._stores_at_once or slot.region.on_chip:
+            self._store(process, [(held, _numbers(access, first))])
+            return
+        if access.single is None:
+            self._issue(process, [(held, atom) for atom in _atoms(access, first)])
+            return
+        self._write((PUT, process, 1, 1, first + access.single))
+        self._land(held, first + access.single)
+        self.record.landings += 1
+        self.record.steps += 1
 
-    def put_with_signal(self, process: int, operation: Operation) -> bool:
+    def put_with_signal(self, process: int, operation: Operation) -> Any:
         """A put and a signal that lands behind it."""
         slot, signal = _slot(operation), operation.signal
         if operation.signal_adds or signal is None:
             raise Beyond("adds")
-        data = self._written(slot, operation.value)
-        told = self._written(signal, operation.signal_value)
+        writes, landings = [], list[tuple[Any, tuple[int, ...]]]()
+        for each, value in ((slot, operation.value), (signal, operation.signal_value)):
+            names, held = self.places.captured(each, value)
+            access, first = self.places.at(each, names)
+            writes.append((held, _numbers(access, first)))
+            ends = len(landings)
+            landings += [(held, atom) for atom in _atoms(access, first)]
         if self.profile.immediate or (slot.region.on_chip and signal.region.on_chip):
-            self._store(process, [data, told])
-            return self._advance(process)
+            self._store(process, writes)
+            return
         if slot.region.on_chip or signal.region.on_chip:
             raise Beyond("a put that reaches on-chip memory atom by atom")
-        landings = self._landings(*data)
-        signals = self._landings(*told)
-        first = self.record.landings + len(landings)
-        self.record.signals.extend(range(first, first + len(signals)))
-        self._issue(process, [*landings, *signals])
-        return self._advance(process)
+        begin = self.record.landings
+        self.record.signals.extend(range(begin + ends, begin + len(landings)))
+        self._issue(process, landings)
 
-    def _written(self, slot: Slot, value: Any) -> tuple[Slot, Access, Any]:
-        names, held = captured(slot, value)
-        return slot, self.places.access(slot.region, names), held
-
-    def _landings(self, slot: Slot, access: Access, held: Any) -> list[tuple[Any, list[int]]]:
-        first = self.places.first_of(slot)
-        if len(access.places) == 1:
-            return [(held, [first + access.places[0]])]
-        atoms = self._atoms.get(access)
-        if atoms is None:
-            atoms = self._atoms[access] = self.places.atoms(slot.region, access)
-        return [(held, [first + place for place in atom]) for atom in atoms]
-
-    def _issue(self, process: int, landings: Sequence[tuple[Any, list[int]]]) -> None:
+    def _issue(self, process: int, landings: Sequence[tuple[Any, tuple[int, ...]]]) -> None:
         self._write((PUT, process, len(landings)))
         for held, places in landings:
             self._write((len(places), *places))
-            self._land(held, places)
+            for place in places:
+                self._land(held, place)
+            self.record.landings += 1
         self.record.steps += len(landings)
 
-    def _store(self, process: int, writes: list[tuple[Slot, Access, Any]]) -> None:
+    def _store(self, process: int, writes: Sequence[tuple[Any, tuple[int, ...]]]) -> None:
         """Stores that are in memory at once, as one landing."""
-        found = [(held, self._numbers(slot, access)) for slot, access, held in writes]
-        places = [place for _, numbers in found for place in numbers]
+        places = [place for _, numbers in writes for place in numbers]
         self._write((STORE, process, len(places), *places))
-        for held, numbers in found:
-            self._land(held, numbers)
-            self.record.landings -= 1
+        for held, numbers in writes:
+            for place in numbers:
+                self._land(held, place)
         self.record.landings += 1
 
-    def _numbers(self, slot: Slot, access: Access) -> list[int]:
-        first = self.places.first_of(slot)
-        return [first + place for place in access.places]
-
-    def _land(self, held: Any, places: list[int]) -> None:
-        number, contents, waiting = self.record.landings, self.contents, self._waiting
-        self.record.landings += 1
-        for place in places:
-            contents[place] = (held, number, contents[place])
-            if waiting and place in waiting:
-                self._ready.extend(waiting.pop(place))
+    def _land(self, held: Any, place: int) -> None:
+        """The landing that comes next brings this to a place."""
+        values, last = self._held, self._last
+        self._before.append(last[place])
+        last[place] = len(values)
+        values.append(held)
+        self._landing.append(self.record.landings)
+        if self._waiting and place in self._waiting:
+            self._ready.extend(self._waiting.pop(place))
 
     # Reads
 
-    def load(self, process: int, operation: Operation) -> bool:
+    def load(self, process: int, operation: Operation) -> Any:
         """A load; several atoms are read each at its own step."""
         slot = _slot(operation)
-        access = self.places.access(slot.region, slot.names)
-        numbers = self._numbers(slot, access)
-        if len(numbers) == 1 or slot.region.on_chip:
+        access, first = self.places.at(slot, slot.names)
+        if access.single is not None:
+            self._write((READ, process, 1, first + access.single))
+            return read(access, self._held_at(slot, first + access.single))
+        numbers = _numbers(access, first)
+        if slot.region.on_chip:
             self._write((READ, process, len(numbers), *numbers))
         else:
-            first = numbers[0] - access.places[0]
-            for atom in self.places.atoms(slot.region, access):
-                self._write((READ, process, len(atom), *(first + place for place in atom)))
+            for places in _atoms(access, first):
+                self._write((READ, process, len(places), *places))
                 self.record.steps += 1
             self.record.steps -= 1
-        held = tuple(self._held(slot, place) for place in numbers)
-        return self._advance(process, assembled(slot, access, held))
+        return assembled(access, tuple([self._held_at(slot, place) for place in numbers]))
 
-    def _held(self, slot: Slot, place: int) -> Any:
-        content = self.contents[place]
-        return held_at_first(slot, self.parts.choices) if content is None else content[0]
+    def _held_at(self, slot: Slot, place: int) -> Any:
+        entry = self._last[place]
+        return self._held[entry] if entry >= 0 else held_at_first(slot, self.parts.choices)
 
-    def wait(self, process: int, operation: Operation) -> bool:
+    def wait(self, process: int, operation: Operation) -> Any:
         """A wait for one place: how far back it would have failed is written down."""
         slot, predicate = _slot(operation), _test(operation)
         if operation.update is not None or predicate is None:
             raise Beyond("atomics")
-        access = self.places.access(slot.region, slot.names)
-        if len(access.places) > 1:
+        access, first = self.places.at(slot, slot.names)
+        if access.single is None:
             raise Beyond("a wait over several atoms")
-        place = self.places.first_of(slot) + access.places[0]
-        result = assembled(slot, access, (self._held(slot, place),))
+        place = first + access.single
+        result = read(access, self._held_at(slot, place))
         try:
             passes = predicate(result)
         except Exception as error:
             raise NotCertified(f"{self.roles.names[process]}: the wait raised {error}") from error
         if not passes:
             self._waiting.setdefault(place, []).append(process)
-            return False
-        known = self._failing_since(slot, access, predicate, self.contents[place])
+            return BLOCKED
+        known = self._failing_since(slot, access, predicate, self._last[place])
         self._write((WAIT, process, place, known))
-        return self._advance(process, result)
+        return result
 
     def _failing_since(
-        self, slot: Slot, access: Access, predicate: Callable[[Any], Any], content: Content | None
+        self, slot: Slot, access: Access, predicate: Callable[[Any], Any], entry: int
     ) -> int:
         """The earliest landing since which the wait fails on all but what it read now."""
-        if content is None:
+        if entry < 0:
             return -1
-        since = content[1]
         for _ in range(LONGEST_CHAIN):
-            content = content[2]
-            held = held_at_first(slot, self.parts.choices) if content is None else content[0]
+            since, entry = self._landing[entry], self._before[entry]
+            held = self._held[entry] if entry >= 0 else held_at_first(slot, self.parts.choices)
             try:
-                if predicate(assembled(slot, access, (held,))):
+                if predicate(read(access, held)):
                     return since
             except Exception:
                 return since
-            if content is None:
+            if entry < 0:
                 return -1
-            since = content[1]
-        return since
+        return self._landing[entry]
 
     # Order
 
-    def fence(self, process: int, operation: Operation) -> bool:
+    def fence(self, process: int, operation: Operation) -> Any:
         """A fence over all targets; the others order too little to be written down."""
         profile, everywhere = self.profile, operation.target is None
         kind = STEP
@@ -288,30 +292,27 @@ class Execution:
         elif everywhere and profile.fence == "orders" and profile.fence_scope == "all":
             kind = FENCE
         self._write((kind, process))
-        return self._advance(process)
 
-    def quiet(self, process: int, operation: Operation) -> bool:
+    def quiet(self, process: int, operation: Operation) -> Any:
         """A quiet; a local one completes nothing."""
         self._write((self._quiet_kind(), process))
-        return self._advance(process)
 
     def _quiet_kind(self) -> int:
         return QUIET if self.profile.quiet == "all" else STEP
 
-    def sync(self, process: int, operation: Operation) -> bool:
+    def sync(self, process: int, operation: Operation) -> Any:
         """A sync, once the last of its members is here."""
         here = self._arrived.setdefault(operation.group, set())
         here.add(process)
         if len(here) < len(operation.members):
-            return False
+            return BLOCKED
         self._arrived[operation.group] = set()
         self._write((SYNC, len(operation.members), *operation.members))
-        self.record.steps += 1
         for member in operation.members:
-            self._resume(member, None)
             if member != process:
+                self._resume(member, None)
                 self._ready.append(member)
-        return True
+        return None
 
     # The end
 
@@ -328,17 +329,17 @@ class Execution:
 
     def _changed(self, region: Region) -> int | None:
         """A place of the region that does not hold what it held at first."""
-        contents, initial, choices = self.contents, region.initial, self.parts.choices
+        initial, choices = region.initial, self.parts.choices
         for fields, numbers in self.places.of_region(region):
             for place in numbers:
-                content = contents[place]
-                if content is None or content[0] is initial:
+                entry = self._last[place]
+                if entry < 0 or self._held[entry] is initial:
                     continue
                 first = initial
                 if isinstance(initial, AnyOf | Mapping):
                     first = held_at_first(self.places.slot_at(place), choices)
                 for name in fields:
-                    if typed(field_of(content[0], name)) != typed(field_of(first, name)):
+                    if typed(field_of(self._held[entry], name)) != typed(field_of(first, name)):
                         return place
         return None
 
@@ -351,23 +352,34 @@ def look(meter: Meter, steps: int) -> None:
         raise NotCertified(f"the run met {limit}")
 
 
+def _numbers(access: Access, first: int) -> tuple[int, ...]:
+    return tuple([first + place for place in access.places])
+
+
+def _atoms(access: Access, first: int) -> list[tuple[int, ...]]:
+    return [tuple([first + place for place in atom]) for atom in access.atoms]
+
+
 def _slot(operation: Operation) -> Slot:
-    if not isinstance(operation.slot, Slot):
-        raise UserError(f"{operation.kind.value} on {type(operation.slot).__name__}")
-    return operation.slot
+    slot = operation.slot
+    if type(slot) is Slot:
+        return slot
+    raise UserError(f"{operation.kind.value} on {type(slot).__name__}")
 
 
 def _test(operation: Operation) -> Callable[[Any], Any] | None:
     """What a wait asks; what it does to variables of the role is lost, as in all engines."""
     function = operation.predicate
-    return frozen(operation).predicate if getattr(function, "__closure__", None) else function
+    if getattr(function, "__closure__", None) and not leaves_no_trace(function):
+        return frozen(operation).predicate
+    return function
 
 
-def _beyond(execution: Execution, process: int, operation: Operation) -> bool:
+def _beyond(execution: Execution, process: int, operation: Operation) -> Any:
     raise Beyond(f"{execution.roles.names[process]} uses {operation.kind.value}")
 
 
-STEPS: dict[Kind, Callable[[Execution, int, Operation], bool]] = {
+STEPS: dict[Kind, Callable[[Execution, int, Operation], Any]] = {
     Kind.PUT: Execution.put,
     Kind.PUT_WITH_SIGNAL: Execution.put_with_signal,
     Kind.LOAD: Execution.load,

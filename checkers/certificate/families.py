@@ -1,12 +1,14 @@
-"""Which functions are surely the same, so that it does not matter which comes first."""
+"""What is known of functions of a protocol: which are the same, and which leave no trace."""
 
 from __future__ import annotations
 
+import dis
 import types
 from collections.abc import Callable, Hashable
+from functools import cache
 from typing import Any
 
-from syncproof.models.values import typed
+from syncproof.models.values import Mark, typed
 
 
 def family_of(function: Callable[..., Any]) -> Hashable:
@@ -24,3 +26,29 @@ def family_of(function: Callable[..., Any]) -> Hashable:
     except (TypeError, ValueError):
         return None
     return key
+
+
+CANNOT_CHANGE = frozenset((int, bool, str, float, types.NoneType, Mark))
+"""Types of values that nobody can change."""
+
+
+def leaves_no_trace(function: Any) -> bool:
+    """Whether a call surely changes no variable that the function shares with its role.
+
+    It only looks at them, and what they hold cannot change.
+    """
+    if not isinstance(function, types.FunctionType) or not _only_reads(function.__code__):
+        return False
+    try:
+        return all(type(c.cell_contents) in CANNOT_CHANGE for c in function.__closure__ or ())
+    except ValueError:
+        return False
+
+
+@cache
+def _only_reads(code: types.CodeType) -> bool:
+    """Whether the code binds no shared variable, by itself or by a function that it makes."""
+    if any(isinstance(each, types.CodeType) for each in code.co_consts):
+        return False
+    bound = {each.opname for each in dis.get_instructions(code)}
+    return bound.isdisjoint(("STORE_DEREF", "DELETE_DEREF", "MAKE_FUNCTION"))

@@ -1,4 +1,8 @@
-"""What the clocks keep, as arrays: knowledge of processes, landings, memory, and rows of clocks."""
+"""What the clocks keep, as arrays: what processes know, landings, places of memory.
+
+They are few and wide, a column for each kind of number: so there is little to compile, and what is
+used together lies together.
+"""
 
 from __future__ import annotations
 
@@ -14,89 +18,76 @@ WITNESSES = 4
 
 Numbers = NDArray[numpy.int32]
 
+STEPS, LANDED = range(2)
+"""Of a process, as a clock has it: how many of its steps, and the puts of how many."""
+
+OWN, COMPLETE, FENCED, ROW, UNPROVED = range(5)
+"""Of a process: its steps, how many of them a quiet and a fence cover, the row that is what it
+knows now, and its last put that may be in flight."""
+
+REFERENCES, OWNER, FREE = range(3)
+"""Of a row: the waits that have still to learn from it, the process whose it is, and, whatever the
+row, one that is free: there are as many as the first row says."""
+
+SOURCE, STEP, COVERS, AT_ONCE, SIGNAL, FIRST_OF_PUT, KNEW, USES, BEFORE_IT, WITNESS = range(10)
+"""Of a landing: who issued it and at which step, how many steps a quiet or a fence covers there,
+whether it is a store that lands as it is made, whether it is a signal, the first landing of its
+put, the row of what its issuer knew, how many waits learn from it, the issuer's put before it,
+and the processes of its witnesses, whose steps follow."""
+WITNESS_STEP = WITNESS + WITNESSES
+
+LAST, READS = range(2)
+"""Of a place: the entry of its last landing, and the last of the reads since."""
+
+BEFORE, WHAT, WHEN = range(3)
+"""Of an entry, which is a landing or a read at a place: the one before it there; the landing, or
+the reader; and the reader's step."""
+
 
 class Known(NamedTuple):
-    """What the processes know; one row or number for each."""
+    """What is known, and of what.
 
-    steps: Numbers
-    landed: Numbers
-    own: Numbers
-    complete: Numbers
-    fenced: Numbers
-    row: Numbers
-    unproved: Numbers
+    ``clocks`` has a line for each process and then one for each row; so has ``lines``, with what
+    is not known of others. ``entries`` are in the order of the record.
+    """
 
+    clocks: Numbers
+    lines: Numbers
+    landings: Numbers
+    places: Numbers
+    entries: Numbers
 
-class Landings(NamedTuple):
-    """What came to memory: one number for each landing, or for each place of one (``entry``)."""
+    @property
+    def processes(self) -> int:
+        """How many processes there are."""
+        return int(self.clocks.shape[1])
 
-    source: Numbers
-    step: Numbers
-    covers: Numbers
-    at_once: Numbers
-    signal: Numbers
-    first_of_put: Numbers
-    row: Numbers
-    uses: Numbers
-    unproved: Numbers
-    witness: Numbers
-    witness_step: Numbers
-    entry: Numbers
-    entry_before: Numbers
+    @property
+    def steps(self) -> Numbers:
+        """``steps[p, q]`` of q's steps surely come before what p does next."""
+        return self.clocks[: self.processes, :, STEPS]
 
-
-class Memory(NamedTuple):
-    """For each place its last landing's entry and the reads since, as a list of numbers."""
-
-    last: Numbers
-    reads: Numbers
-    read_next: Numbers
-    read_process: Numbers
-    read_step: Numbers
+    @property
+    def landed(self) -> Numbers:
+        """The puts of ``landed[p, q]`` of q's steps have surely landed before what p does next."""
+        return self.clocks[: self.processes, :, LANDED]
 
 
-class Rows(NamedTuple):
-    """Clocks that waits have still to learn from; ``free`` begins with the number of free rows."""
-
-    steps: Numbers
-    landed: Numbers
-    references: Numbers
-    owner: Numbers
-    free: Numbers
-
-
-def known_at_first(record: Record) -> Known:
-    """Nobody knows anything."""
+def known_at_first(record: Record, room: int) -> Known:
+    """Nobody knows anything; there is room for ``room`` rows, of which the first is no row."""
     count = record.processes
-    square = [numpy.zeros((count, count), dtype=numpy.int32) for _ in range(2)]
-    lines = [numpy.zeros(count, dtype=numpy.int32) for _ in range(5)]
-    lines[3][:] = lines[4][:] = -1
-    return Known(*square, *lines)
-
-
-def landings_of(record: Record) -> Landings:
-    """Room for the landings of a record."""
-    count, numbers = record.landings, len(record.instructions)
-    made = [numpy.zeros(count, dtype=numpy.int32) for _ in range(9)]
-    if len(record.signals):
-        made[4][numpy.array(record.signals)] = 1
-    made[6][:] = made[8][:] = -1
-    witnesses = [numpy.full((count, WITNESSES), -1, dtype=numpy.int32) for _ in range(2)]
-    entries = [numpy.full(numbers, -1, dtype=numpy.int32) for _ in range(2)]
-    return Landings(*made, *witnesses, *entries)
-
-
-def memory_of(record: Record) -> Memory:
-    """Places without landings, and room for the reads of a record."""
-    places = [numpy.full(record.places, -1, dtype=numpy.int32) for _ in range(2)]
-    reads = [numpy.zeros(len(record.instructions), dtype=numpy.int32) for _ in range(3)]
-    return Memory(*places, *reads)
-
-
-def rows_for(processes: int, count: int) -> Rows:
-    """Free rows."""
-    steps, landed = (numpy.zeros((count, processes), dtype=numpy.int32) for _ in range(2))
-    references, owner = (numpy.zeros(count, dtype=numpy.int32) for _ in range(2))
-    free = numpy.arange(count + 1, dtype=numpy.int32) - 1
-    free[0] = count
-    return Rows(steps, landed, references, owner, free)
+    lines = numpy.zeros((count + room, 5), dtype=numpy.int32)
+    lines[:count, ROW] = lines[:count, UNPROVED] = -1
+    lines[count:, FREE] = numpy.arange(count, count + room)
+    lines[count, FREE] = room - 1
+    landings = numpy.zeros((record.landings, WITNESS_STEP + WITNESSES), dtype=numpy.int32)
+    landings[numpy.array(record.signals, dtype=numpy.int32), SIGNAL] = 1
+    landings[:, KNEW] = landings[:, BEFORE_IT] = -1
+    landings[:, WITNESS:] = -1
+    return Known(
+        numpy.zeros((count + room, count, 2), dtype=numpy.int32),
+        lines,
+        landings,
+        numpy.full((record.places, 2), -1, dtype=numpy.int32),
+        numpy.zeros((len(record.instructions), 3), dtype=numpy.int32),
+    )

@@ -28,13 +28,18 @@ class Divided(Exception):
 class Access:
     """How a block's fields are accessed: places by their number in the block, with their fields.
 
-    ``order`` are all fields as they lie, each with whether control flow compares it; ``may_tear``
-    says that one of them is in two places.
+    ``single`` is the one place, if there is but one;
+    ``atoms`` are the places again, those of one atom together, in order of their bytes.
+    ``order`` are all fields as they lie, each with whether control flow compares it; ``is_block``
+    says that a load gives them as a block, ``may_tear`` that one of them is in two places.
     """
 
     places: tuple[int, ...]
+    single: int | None
+    atoms: tuple[tuple[int, ...], ...]
     fields: tuple[Fields, ...]
     order: tuple[tuple[str, bool], ...]
+    is_block: bool
     may_tear: bool
 
 
@@ -58,6 +63,8 @@ class Places:
         self._division = division
         self._first: dict[tuple[Region, int], tuple[int, int]] = {}
         self._accesses: dict[tuple[Region, Fields], Access] = {}
+        self._met: dict[tuple[Region, int, Fields], tuple[Access, int, int]] = {}
+        self._spreads: dict[Any, tuple[Fields, dict[str, Any]]] = {}
         self.count = 0
         self._starts: list[tuple[int, Region, int]] = []
         for region in parts.layout.regions:
@@ -66,10 +73,15 @@ class Places:
                 self._starts.append((self.count, region, rank))
                 self.count += region.blocks * len(division[region.name])
 
-    def first_of(self, slot: Slot) -> int:
-        """The number of a block's first place."""
-        first, per_block = self._first[slot.region, slot.rank]
-        return first + slot.number * per_block
+    def at(self, slot: Slot, names: Fields) -> tuple[Access, int]:
+        """How these fields of a block are accessed, and the number of the block's first place."""
+        region, rank = slot.region, slot.rank
+        found = self._met.get((region, rank, names))
+        if found is None:
+            access = self._access(region, names)
+            found = self._met[region, rank, names] = access, *self._first[region, rank]
+        access, first, per_block = found
+        return access, first + slot.number * per_block
 
     def of_region(self, region: Region) -> Iterator[tuple[Fields, range]]:
         """The places of a region, those of the same fields and rank together."""
@@ -93,7 +105,7 @@ class Places:
             number //= extent
         return Slot(region, rank, tuple(reversed(index)), groups[group][1], block)
 
-    def access(self, region: Region, names: Fields) -> Access:
+    def _access(self, region: Region, names: Fields) -> Access:
         """How these fields of a region's blocks are accessed; `Divided` if only now it shows."""
         found = self._accesses.get((region, names))
         if found is None:
@@ -111,33 +123,49 @@ class Places:
         if len(finer) > len(groups):
             self._division[region.name] = finer
             raise Divided
-        chosen = [(i, fields) for i, (_, fields) in enumerate(groups) if fields[0] in wanted]
-        places = tuple(i for i, _ in chosen)
-        held = tuple(fields for _, fields in chosen)
-        compared = region.compared
-        order = tuple((name, name in compared) for name in region.names if name in wanted)
-        return Access(places, held, order, len(order) < sum(map(len, held)))
+        chosen = [
+            (i, atom, fields) for i, (atom, fields) in enumerate(groups) if fields[0] in wanted
+        ]
+        atoms: dict[int, tuple[int, ...]] = {}
+        for i, atom, _ in chosen:
+            atoms[atom] = (*atoms.get(atom, ()), i)
+        held = tuple(fields for _, _, fields in chosen)
+        order = tuple((name, name in region.compared) for name in region.names if name in wanted)
+        return Access(
+            tuple(i for i, _, _ in chosen),
+            chosen[0][0] if len(chosen) == 1 else None,
+            tuple(atoms[atom] for atom in sorted(atoms)),
+            held,
+            order,
+            len(names) > 1,
+            len(order) < sum(map(len, held)),
+        )
 
-    def atoms(self, region: Region, access: Access) -> list[tuple[int, ...]]:
-        """The places of an access, those of one atom together, in order of their bytes."""
-        found: dict[int, list[int]] = {}
-        for place in access.places:
-            found.setdefault(self._division[region.name][place][0], []).append(place)
-        return [tuple(found[atom]) for atom in sorted(found)]
+    def captured(self, slot: Slot, value: Any) -> tuple[Fields, Any]:
+        """Which fields a put of ``value`` writes, and what a place then holds, unchangeable.
+
+        What is held is the value itself, a token to be spread when it is read, or a field's values
+        by name; those that are equal are one object.
+        """
+        if type(value) in AS_IT_IS:
+            return slot.names, value
+        kinds = tuple(map(type, value.values())) if type(value) is dict else (None,)
+        if not PLAIN.issuperset(kinds):
+            return _captured(slot, value)
+        key = slot.region, slot.names, kinds, *value.items()
+        found = self._spreads.get(key)
+        if found is None:
+            found = self._spreads[key] = _captured(slot, value)
+        return found
 
 
 AS_IT_IS = frozenset((int, Mark, Payload))
 """Values that cannot change and that every field of a block can hold."""
+PLAIN = frozenset((int, bool, str))
+"""Values that are the same if they are equal and of one type."""
 
 
-def captured(slot: Slot, value: Any) -> tuple[Fields, Any]:
-    """Which fields a put of ``value`` writes, and what a place then holds, unchangeable.
-
-    What is held is the value itself, a token to be spread when it is read, or a field's values by
-    name.
-    """
-    if type(value) in AS_IT_IS:
-        return slot.names, value
+def _captured(slot: Slot, value: Any) -> tuple[Fields, Any]:
     if isinstance(value, Mapping | Block):
         spread = slot.spread(value)
         for each in spread.values():
@@ -174,15 +202,25 @@ def field_of(held: Any, name: str) -> Any:
     return held.field(name) if isinstance(held, Payload) else held
 
 
-def assembled(slot: Slot, access: Access, held: tuple[Any, ...]) -> Any:
-    """What a load of a slot gives when its places hold this."""
+def read(access: Access, held: Any) -> Any:
+    """What a load gives when its one place holds this."""
+    if not access.is_block:
+        name, compared = access.order[0]
+        value = field_of(held, name)
+        return value if compared else Opaque(value)
     found: dict[str, Any] = {}
+    is_dict, is_token = type(held) is dict, isinstance(held, Payload)
+    for name, compared in access.order:
+        value = held[name] if is_dict else held.field(name) if is_token else held
+        found[name] = value if compared else Opaque(value)
+    return Block(found)
+
+
+def assembled(access: Access, held: tuple[Any, ...]) -> Any:
+    """What a load gives when its places hold this."""
     if len(held) == 1:
-        only = held[0]
-        for name, is_compared in access.order:
-            value = field_of(only, name)
-            found[name] = value if is_compared else Opaque(value)
-        return found[slot.names[0]] if len(slot.names) == 1 else Block(found)
+        return read(access, held[0])
+    found: dict[str, Any] = {}
     if access.may_tear:
         pieces: dict[str, list[Any]] = {}
         for fields, each in zip(access.fields, held, strict=True):
@@ -194,7 +232,7 @@ def assembled(slot: Slot, access: Access, held: tuple[Any, ...]) -> Any:
             for name in fields:
                 found[name] = field_of(each, name)
     result = {n: found[n] if compared else Opaque(found[n]) for n, compared in access.order}
-    return result[slot.names[0]] if len(slot.names) == 1 else Block(result)
+    return Block(result) if access.is_block else result[access.order[0][0]]
 
 
 def _whole(pieces: list[Any]) -> Any:

@@ -39,7 +39,8 @@ class NotCertified(Exception):
 class LiveRoles:
     """The coroutine of each process, fed with what it reads, and its statements judged.
 
-    ``operations[p]`` is what process p waits to do, None when it has returned.
+    ``operations[p]`` is what process p waits to do, None when it has returned. A token is due from
+    when its source first speaks of it until it is consumed.
     """
 
     def __init__(self, parts: Parts, keep_all: bool = False) -> None:
@@ -48,9 +49,9 @@ class LiveRoles:
         self.operations: list[Operation | None] = [None] * len(self.names)
         self.reached: set[str] = set()
         self._coroutines: list[CoroutineType[Any, Any, Any]] = [r.start() for r in parts.roles]
+        self._send = [each.send for each in self._coroutines]
         self._said = [role.said for role in parts.roles]
-        self._due: set[tuple[Any, ...]] = set()
-        self._taken: set[tuple[Any, ...]] = set()
+        self._tokens: dict[tuple[Any, ...], bool] = {}
         self._fed: list[list[tuple[Any, Operation]] | None] = [
             [] if keep_all or len(self.names) <= MOST_RUN_TWICE or process.rank == 0 else None
             for process in parts.processes
@@ -58,13 +59,14 @@ class LiveRoles:
         self._spares: dict[int, tuple[int, CoroutineType[Any, Any, Any]]] = {}
         self._identities: dict[int, Identity] = {}
 
-    def resume(self, process: int, value: Any) -> list[Statement]:
-        """Feed a process what it read; gives the statements on ghosts, the others are judged."""
+    def resume(self, process: int, value: Any) -> Operation | None:
+        """Feed a process what it read, and judge what it says: what it waits to do then."""
         said = self._said[process]
-        said.clear()
+        if said:
+            said.clear()
         operation: Operation | None
         try:
-            operation = self._coroutines[process].send(value)
+            operation = self._send[process](value)
         except StopIteration:
             operation = None
         except Unresolved:
@@ -77,33 +79,35 @@ class LiveRoles:
         fed = self._fed[process]
         if fed is not None and operation is not None:
             fed.append((value, operation))
-        return self._hear(process, said) if said else []
+        if said:
+            self._judge(process, said)
+        return operation
 
-    def _hear(self, process: int, said: list[Statement]) -> list[Statement]:
-        on_ghosts: list[Statement] = []
+    def _judge(self, process: int, said: list[Statement]) -> None:
+        tokens = self._tokens
         for each in said:
-            if isinstance(each, Sent):
-                if each.key not in self._taken:
-                    self._due.add(each.key)
-            elif isinstance(each, Consumed):
+            if type(each) is Sent:
+                tokens.setdefault(each.key, True)
+            elif type(each) is Consumed:
                 if each.failure:
                     raise NotCertified(f"{self.names[process]}: {each.failure}")
-                if each.key not in self._due:
+                if not tokens.get(each.key):
                     raise NotCertified(f"{token_text(each.key)} is consumed twice, or never sent")
-                self._due.remove(each.key)
-                self._taken.add(each.key)
-            elif isinstance(each, Reached):
+                tokens[each.key] = False
+            elif type(each) is Reached:
                 self.reached.add(each.name)
-            elif isinstance(each, Failed):
+            elif type(each) is Failed:
                 raise NotCertified(f"{self.names[process]}: {each.message}")
-            elif isinstance(each, (GhostUpdate, GhostCheck)):
-                on_ghosts.append(each)
-        return on_ghosts
+
+    def on_ghosts(self, process: int) -> list[GhostUpdate | GhostCheck]:
+        """What a process said on ghosts when it was fed the last time."""
+        return [each for each in self._said[process] if isinstance(each, (GhostUpdate, GhostCheck))]
 
     def judge_end(self) -> None:
         """Every token is consumed, and a role run again does the same."""
-        if self._due:
-            raise NotCertified(f"{token_text(min(self._due, key=str))} is not consumed")
+        due = [key for key, is_due in self._tokens.items() if is_due]
+        if due:
+            raise NotCertified(f"{token_text(min(due, key=str))} is not consumed")
         for process in range(len(self.names)):
             self._run_again(process)
 

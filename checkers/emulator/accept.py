@@ -9,7 +9,8 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 
 from syncproof.checkers.emulator import events
-from syncproof.checkers.emulator.conform import ACTIONS, UNBOUNDED
+from syncproof.checkers.emulator.actions import ACTIONS
+from syncproof.checkers.emulator.conform import UNBOUNDED
 from syncproof.checkers.emulator.logs import Entry, Log, Names
 from syncproof.checkers.explicit.counterexample import spoken
 from syncproof.models.core import Unresolved
@@ -17,7 +18,8 @@ from syncproof.models.errors import UserError
 from syncproof.models.instance import Instance
 from syncproof.models.lowering import ActionKind
 from syncproof.models.narrate import describe
-from syncproof.models.operations import Consumed, Kind
+from syncproof.models.nodes import Ledger, Node
+from syncproof.models.operations import Consumed, Kind, Statement
 from syncproof.models.system import System
 from syncproof.models.transitions import State, Transition
 
@@ -30,6 +32,14 @@ SEEN_BY_KERNELS = (events.ISSUE, events.READ, events.WAIT, events.UPDATE, events
 Said = frozenset[tuple[int, tuple[str, ...]]]
 Place = tuple[State, Said]
 """A state, and the tokens that processes trusted with their last step and have not logged yet."""
+
+
+class NoLedger(Ledger):
+    """Who has sent and consumed what is not asked here, and grows with the log."""
+
+    def after(self, number: int, statements: tuple[Statement, ...]) -> int:
+        """The same, whatever is said."""
+        return number
 
 
 class Undecided(Exception):
@@ -70,7 +80,7 @@ def accept(log: Log, instance: Instance) -> Accepted:
         if tried > MOST_ASSIGNMENTS:
             raise Undecided(f"more than {MOST_ASSIGNMENTS} assignments of the choices")
         try:
-            system = instance.system(choices)
+            system = instance.system(choices, NoLedger())
             if names is None:
                 names = Names(instance, instance.parts(choices))
                 check_names(log, names)
@@ -115,6 +125,8 @@ class _Acceptance:
         self.log, self.system, self.names = log, system, names
         recorded = log.recorded or SEEN_BY_KERNELS
         self._recorded = set(events.OF_THE_FABRIC) | set(ACTIONS) if log.complete else set(recorded)
+        self._tells_all_of_the_fabric = self._recorded.issuperset(events.OF_THE_FABRIC)
+        self._told: dict[tuple[int, int], bool] = {}
 
     def run(self) -> Accepted:
         """Take entry after entry as long as some state allows it."""
@@ -173,8 +185,43 @@ class _Acceptance:
         return list(found)
 
     def _silent(self, state: State) -> Iterator[Transition]:
-        for each in self.system.transitions(state):
-            if self._word(state, each) not in self._recorded:
+        """Steps that the log does not record; what it does record is not even looked at, as each
+        value that a role is given without need is a role to be run again."""
+        system = self.system
+        for process in range(system.processes):
+            if not self._is_told(process, system.node(state, process)):
+                for each in system.process_transitions(state, process):
+                    if self._word(state, each) not in self._recorded:
+                        yield each
+        if not self._tells_all_of_the_fabric:
+            for each in system.fabric_transitions(state):
+                if each.step.kind not in self._recorded:
+                    yield each
+
+    def _is_told(self, process: int, node: Node) -> bool:
+        """Whether the log records every step that a process at ``node`` can take."""
+        key = (process, node.number)
+        found = self._told.get(key)
+        if found is None:
+            words = {self._word_of(node, number) for number in range(len(node.actions))}
+            can_fetch = any(each.kind is ActionKind.READ_CACHED for each in node.actions)
+            words |= {events.FETCH} if can_fetch else set()
+            found = self._told[key] = node.state == "done" or (
+                node.state == "run" and words <= self._recorded
+            )
+        return found
+
+    def _steps(self, state: State, entry: Entry) -> Iterator[Transition]:
+        """The steps that an entry can be, by its process and its word."""
+        system, number = self.system, self.names.number[entry.process]
+        if entry.what in events.OF_THE_FABRIC:
+            possible = system.fabric_transitions(state)
+        elif number == system.processes:
+            return
+        else:
+            possible = system.process_transitions(state, number)
+        for each in possible:
+            if self._word(state, each) == entry.what and self._is_by(each, entry):
                 yield each
 
     def _word(self, state: State, transition: Transition) -> str:
@@ -182,8 +229,11 @@ class _Acceptance:
         step = transition.step
         if step.kind != "process":
             return step.kind
-        node = self.system.node(state, step.process)
-        kind = node.actions[step.what[0]].kind
+        return self._word_of(self.system.node(state, step.process), step.what[0])
+
+    def _word_of(self, node: Node, number: int) -> str:
+        """The word of a log for an action of a process."""
+        kind = node.actions[number].kind
         if kind is ActionKind.READ:
             assert node.operation is not None
             return events.WAIT if node.operation.kind is Kind.WAIT_UNTIL else events.READ
@@ -196,9 +246,7 @@ class _Acceptance:
         while work:
             here, left = work.pop()
             state = here[0]
-            for each in self.system.transitions(state):
-                if self._word(state, each) != entry.what or not self._is_by(state, each, entry):
-                    continue
+            for each in self._steps(state, entry):
                 touched = self._touched(state, each)
                 if cells and not self._fits(state, each, entry, touched, cells):
                     continue
@@ -210,7 +258,7 @@ class _Acceptance:
                     seen.add((behind, rest))
                     work.append((behind, rest))
 
-    def _is_by(self, state: State, transition: Transition, entry: Entry) -> bool:
+    def _is_by(self, transition: Transition, entry: Entry) -> bool:
         number = transition.step.process
         return self.names.processes[min(number, self.system.processes)] == entry.process
 
@@ -265,7 +313,7 @@ class _Acceptance:
         """What the process could have done instead, in some of the states."""
         for state in states[:8]:
             for each in self.system.transitions(state):
-                mine = self._is_by(state, each, entry)
+                mine = self._is_by(each, entry)
                 if mine and self._word(state, each) in self._recorded:
                     yield describe(self.system, state, each)
             number = self.names.number[entry.process]

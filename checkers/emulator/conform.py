@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from syncproof.checkers.emulator import events
-from syncproof.checkers.emulator.content import Content
+from syncproof.checkers.emulator.actions import is_at, kinds_of
+from syncproof.checkers.emulator.content import Content, Shape
 from syncproof.checkers.emulator.events import Event
+from syncproof.checkers.emulator.in_place import InPlace, suits
 from syncproof.checkers.emulator.live import LiveAutomaton, live_system, renumbered
 from syncproof.checkers.emulator.memory import places_of
+from syncproof.checkers.emulator.processes import place_of
 from syncproof.models.identity import discard
 from syncproof.models.instance import Instance
-from syncproof.models.lowering import ActionKind
-from syncproof.models.nodes import Node
-from syncproof.models.operations import Kind
 from syncproof.models.transitions import Failure, State, Transition
 
 UNBOUNDED = 1 << 30
@@ -23,22 +23,6 @@ UNBOUNDED = 1 << 30
 
 STEPS_REMEMBERED = 5_000
 """Steps after which a walk forgets the values that are no longer anywhere."""
-
-ACTIONS = {
-    events.ISSUE: (ActionKind.ISSUE,),
-    events.STORE: (ActionKind.WRITE,),
-    events.READ: (ActionKind.READ,),
-    events.WAIT: (ActionKind.READ,),
-    events.UPDATE: (ActionKind.UPDATE,),
-    events.QUIET: (ActionKind.QUIET,),
-    events.FENCE: (ActionKind.FENCE,),
-    events.SYNC: (ActionKind.SYNC,),
-    events.READ_CACHED: (ActionKind.READ_CACHED,),
-    events.FETCH: (ActionKind.READ_CACHED,),
-    events.STORE_CACHED: (ActionKind.WRITE_CACHED,),
-    events.CLEAN: (ActionKind.CLEAN,),
-}
-"""The kinds of action that a step of a process can be in the model."""
 
 
 @dataclass(frozen=True)
@@ -72,10 +56,30 @@ class Walk:
         places = places_of(layout, profile.finest_atomicity, nowhere)
         self.shapes = [place.shape for place in places]
         first = self.system.initial_transition()
-        self.states: tuple[State, ...] = (first.state,)
         self.failures: list[Failure] = list(first.failures)
+        self._bytes: dict[tuple[int, Shape], bytes] = {}
+        self._states: tuple[State, ...] = ()
+        self._in_place: InPlace | None = None
+        self._go_on(first.state)
         self.position = 0
         self.refused: NotAllowed | None = None
+
+    @property
+    def states(self) -> tuple[State, ...]:
+        """Where the model can be after the steps so far."""
+        return self._states if self._in_place is None else (self._in_place.state(),)
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether no step so far needed more than changing the state in place."""
+        return self._in_place is not None
+
+    def _go_on(self, state: State) -> None:
+        """Follow the run from one state on: in place where that can be."""
+        self._states, self._in_place = (state,), None
+        if suits(self.system):
+            self._in_place = InPlace(self.system, state, self.bytes_of)
+            self._in_place.failures = self.failures
 
     @property
     def broken(self) -> tuple[str, ...]:
@@ -91,20 +95,32 @@ class Walk:
         """Go along with one step."""
         if self.refused is not None or event.do == events.CONSUME:
             return
-        found = {each.state: each for state in self.states for each in self._allowed(state, event)}
-        if not found:
-            self.refused = NotAllowed(
-                self.position, self.describe(event), tuple(self.expected(event))
-            )
-            return
-        self.states = tuple(found)
-        self.failures += next(iter(found.values())).failures
+        if self._in_place is None or not self._in_place.take(event):
+            self._states, self._in_place = self.states, None
+            if not self._take_any(event):
+                return
         self.position += 1
-        if self.position % STEPS_REMEMBERED == 0 and len(self.states) == 1:
-            self.system, state = renumbered(
-                self.system, self.states[0], self.layout, self.instance.profile
-            )
-            self.states = (state,)
+        if self.position % STEPS_REMEMBERED == 0:
+            self._forget()
+
+    def _take_any(self, event: Event) -> bool:
+        """Go along with one step wherever the model can be; False if it is nowhere allowed."""
+        found = {each.state: each for state in self._states for each in self._allowed(state, event)}
+        if not found:
+            expected = tuple(self.expected(event))
+            self.refused = NotAllowed(self.position, self.describe(event), expected)
+            return False
+        self._states = tuple(found)
+        self.failures += next(iter(found.values())).failures
+        return True
+
+    def _forget(self) -> None:
+        """Forget the values that are no longer anywhere."""
+        if len(self.states) == 1:
+            (state,) = self.states
+            self.system, state = renumbered(self.system, state, self.layout, self.instance.profile)
+            self._bytes = {}
+            self._go_on(state)
 
     def _allowed(self, state: State, event: Event) -> Iterator[Transition]:
         system, do, number = self.system, event.do, event.process
@@ -119,7 +135,7 @@ class Walk:
                 step = each.step
                 if (step.kind, step.process, step.what) == (do, number, event.cells):
                     yield each
-        elif self._is_here(system.node(state, number), event):
+        elif is_at(system.node(state, number), event):
             yield from self._steps(state, event)
 
     def _steps(self, state: State, event: Event) -> Iterator[Transition]:
@@ -127,7 +143,7 @@ class Walk:
         system, number = self.system, event.process
         automaton = cast(LiveAutomaton, system.automata[number])
         actions = system.node(state, number).actions
-        kinds = ACTIONS[event.do]
+        kinds = kinds_of(event)
         automaton.accept = lambda values: self._are(values, event)
         for each in system.process_transitions(state, number):
             if event.do == events.FETCH:
@@ -142,15 +158,6 @@ class Walk:
                 yield each
         automaton.accept = None
 
-    def _is_here(self, node: Node, event: Event) -> bool:
-        """Whether the process stands at such an operation."""
-        if node.operation is None:
-            return False
-        waits = node.operation.kind is Kind.WAIT_UNTIL
-        if event.do == events.WAIT:
-            return waits
-        return not (event.do == events.READ and waits)
-
     def _are(self, values: tuple[int, ...], event: Event) -> bool:
         """Whether value numbers have the bytes that were read."""
         if not event.data:
@@ -162,7 +169,11 @@ class Walk:
 
     def bytes_of(self, cell: int, value: int) -> bytes:
         """The bytes that a value number stands for in a cell."""
-        return self.content.encode(self.system.values[value], self.shapes[cell])
+        key = (value, self.shapes[cell])
+        found = self._bytes.get(key)
+        if found is None:
+            found = self._bytes[key] = self.content.encode(self.system.values[value], key[1])
+        return found
 
     def _places(self, event: Event) -> tuple[int, ...]:
         """The cells of the event as the model numbers them."""
@@ -206,7 +217,9 @@ class Walk:
         if node.operation is None:
             yield "that it has returned"
             return
-        at = f" ({node.place})" if node.place else ""
+        coroutine = cast(LiveAutomaton, system.automata[event.process]).coroutine
+        place = place_of(coroutine, node.operation.at)
+        at = f" ({place})" if place else ""
         for action in node.actions:
             values = ", ".join(
                 f"{system.cells[cell]} = {system.values[system.value(state, cell)]}"

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from syncproof.models.errors import UserError
 from syncproof.models.values import SENTINEL, Part, typed
 
+LEAD = 32
 MOST_KNOWN = 1 << 17
 """Byte strings whose meaning is kept; what is in memory or in flight is never forgotten."""
 
@@ -65,15 +66,19 @@ class Content:
     """Bytes for values and values for bytes.
 
     ``number_format`` is one of `FORMATS`. With ``domain`` tokens have only so many different
-    contents, and the first of them has the bytes of the sentinel.
+    contents, and the first of them has the bytes of the sentinel. ``sentinel`` is the pattern of
+    the sentinel's numbers, by default one that no number has.
     """
 
-    def __init__(self, number_format: str = "bf16", domain: int = 0) -> None:
+    def __init__(
+        self, number_format: str = "bf16", domain: int = 0, sentinel: int | None = None
+    ) -> None:
         if number_format not in FORMATS:
             raise UserError(
                 f"no payload of {number_format!r}", where="--payload", expected=" or ".join(FORMATS)
             )
         self.format, self.domain = FORMATS[number_format], domain
+        self.sentinel = self.format.sentinel if sentinel is None else sentinel
         self._bytes: dict[tuple[Any, Shape], bytes] = {}
         self._meaning: dict[tuple[Shape, bytes], Any] = {}
 
@@ -97,6 +102,10 @@ class Content:
         """Whether two values have the same bytes, in whatever cell."""
         if isinstance(one, Garbage) or isinstance(other, Garbage):
             shape = one.shape if isinstance(one, Garbage) else other.shape
+            return self.encode(one, shape) == self.encode(other, shape)
+        if isinstance(one, bytes) or isinstance(other, bytes):
+            sizes = [len(each) for each in (one, other) if isinstance(each, bytes)]
+            shape = Shape(((0, max(*sizes, LEAD)),))
             return self.encode(one, shape) == self.encode(other, shape)
         return bool(self._key(one) == self._key(other))
 
@@ -139,7 +148,7 @@ class Content:
             return value[:size].ljust(size, b"\0")
         width = self.format.size
         if key == typed(SENTINEL):
-            return self.format.sentinel.to_bytes(width, "little") * -(-size // width)
+            return self.sentinel.to_bytes(width, "little") * -(-size // width)
         raw = hashlib.shake_128(repr(key).encode()).digest(size + size % width)
         if not isinstance(value, Part):
             return raw

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from random import Random
 
 from syncproof.checkers.emulator import events
@@ -148,16 +148,18 @@ class Fabric:
     def issue(self, process: Emulated, flights: Sequence[Flight]) -> None:
         """Send the atoms of one put off."""
         self._puts += 1
-        for late in flights:
+        for number, late in enumerate(flights):
             late.put = self._puts
             profile = self.between(process.rank, late.target)
-            for early in process.flights:
+            for early in _rivals(process, late, flights[:number], profile):
                 if lands_behind(early, late, profile) or is_fenced(early, late, process.fences):
                     late.lands_after.add(early)
                 if source_read_behind(early, late, profile):
                     late.reads_after.add(early)
             self._take_off(late)
             process.flights.add(late)
+            for cell in late.cells:
+                process.to_cell.setdefault(cell, []).append(late)
 
     def _take_off(self, late: Flight) -> None:
         self._taken_off += 1
@@ -224,6 +226,8 @@ class Fabric:
             self.recorder.tell(Event(events.LAND, flight.owner, cells, data))
             owner = self.processes[flight.owner]
             owner.flights.discard(flight)
+            for cell in cells:
+                owner.to_cell[cell].remove(flight)
             self.wake(owner)
         self._release(flight, landed=True)
 
@@ -283,3 +287,15 @@ class Fabric:
         """A dirty line goes back whole."""
         if held.dirty:
             self.store(list(zip(cells, held.data, strict=True)))
+
+
+def _rivals(
+    process: Emulated, late: Flight, own: Sequence[Flight], profile: Profile
+) -> Iterable[Flight]:
+    """What can have to be ahead of ``late``: where puts are in no order, only what goes to the
+    same cells and the atoms of its own put."""
+    is_plain = not (late.is_get or late.is_signal or late.sources)
+    if profile.ordering == "none" and is_plain and not process.fences:
+        same = [each for cell in late.cells for each in process.to_cell.get(cell, ())]
+        return dict.fromkeys([*same, *own])
+    return process.flights

@@ -10,7 +10,7 @@ from syncproof.models.automaton import Automaton
 from syncproof.models.errors import UserError
 from syncproof.models.fabric import Profile
 from syncproof.models.instance import Choices, Instance, cache_lines
-from syncproof.models.lowering import Action, Lowering, Progress, frozen
+from syncproof.models.lowering import Action, Lowering, Progress
 from syncproof.models.memory import Layout
 from syncproof.models.nodes import Edge, Node, Process
 from syncproof.models.operations import Kind, Operation, Statement
@@ -46,7 +46,7 @@ class LiveAutomaton(Automaton):
         self.coroutine = start()
         self._recent: dict[int, Node] = {}
         self.nodes = cast("list[Node]", self._recent)
-        self._count = 0
+        self._count = self._oldest = 0
         self.first, self.first_statements = self._next(None)
         self.said = self.first_statements
 
@@ -74,7 +74,7 @@ class LiveAutomaton(Automaton):
 
     def partial(self, node: Node, progress: Progress) -> Node:
         """The same operation with other values read so far."""
-        return self._made(node.operation, node, progress)
+        return self._made(node.operation, progress)
 
     def _next(self, value: Any) -> tuple[Node, tuple[Statement, ...]]:
         """Feed the role a value; the node where it stands then, and what it said."""
@@ -90,9 +90,12 @@ class LiveAutomaton(Automaton):
                     operation = self._kept(found)
         except StopIteration:
             pass
-        for old in [number for number in self._recent if number < self._count - NODES_KEPT]:
-            del self._recent[old]
-        return self._made(operation, None, ()), tuple(self._heard)
+        while self._oldest < self._count - NODES_KEPT:
+            old = self._recent.pop(self._oldest, None)
+            if old is not None:
+                old.edges.clear()
+            self._oldest += 1
+        return self._made(operation, ()), tuple(self._heard)
 
     def _kept(self, operation: Operation) -> Operation | None:
         if self._mutation is None:
@@ -100,13 +103,9 @@ class LiveAutomaton(Automaton):
         place = place_of(self.coroutine)
         return self._mutation(operation, place.file, place.line) if place else operation
 
-    def _made(self, operation: Operation | None, before: Node | None, progress: Progress) -> Node:
+    def _made(self, operation: Operation | None, progress: Progress) -> Node:
         state = "done" if operation is None else "run"
-        place = None
-        if operation is not None:
-            operation = frozen(operation)
-            place = before.place if before else place_of(self.coroutine, operation.at)
-        node = Node(self._count, state, operation, place, (), 0, progress=progress)
+        node = Node(self._count, state, operation, None, (), 0, progress=progress)
         self._act(node)
         self._recent[self._count] = node
         self._count += 1

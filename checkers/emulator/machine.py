@@ -153,6 +153,8 @@ class Machine:
             process.operation = self._next_operation(process, value)
         except StopIteration:
             process.is_done = True
+        except RoleRaised:
+            raise
         except UserError as error:
             raise self._raised(process, error, error.what) from error
         except Exception as error:

@@ -11,6 +11,7 @@ from syncproof.models.instance import cache_lines
 from syncproof.models.memory import Cell, Layout, Region, Slot, fields_in
 
 ALIGNMENT = 512
+Cells = tuple[int, ...]
 Ranges = tuple[tuple[int, int], ...]
 """(first byte, bytes) of each piece."""
 
@@ -51,6 +52,7 @@ class Memory:
         self.lines = cache_lines(layout)
         self.line_of = {cell: n for n, cells in enumerate(self.lines) for cell in cells}
         self._known: dict[Slot, tuple[tuple[int, str, int], ...]] = {}
+        self._atoms: dict[tuple[Cells, int], tuple[tuple[int, Cells], ...]] = {}
         for cell, value in enumerate(initial):
             self.write(cell, content.encode(value, self.places[cell].shape))
         self.initial = [self.read(cell) for cell in range(len(self.places))]
@@ -64,6 +66,18 @@ class Memory:
                 (cell, field, cells[cell].first_byte)
                 for cell, field, _ in self.layout.cells_of(slot)
             )
+        return found
+
+    def atoms(self, cells: Cells, atomicity: int) -> tuple[tuple[int, Cells], ...]:
+        """The cells that move together, in ascending order of their bytes."""
+        found = self._atoms.get((cells, atomicity))
+        if found is None:
+            groups: dict[int, list[int]] = {}
+            for cell in cells:
+                number = self.layout.cells[cell].first_byte // atomicity
+                groups.setdefault(number, []).append(cell)
+            found = tuple((number, tuple(groups[number])) for number in sorted(groups))
+            self._atoms[cells, atomicity] = found
         return found
 
     def read(self, cell: int) -> bytes:

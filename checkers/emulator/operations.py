@@ -9,8 +9,9 @@ from syncproof.checkers.emulator import events
 from syncproof.checkers.emulator.events import Event
 from syncproof.checkers.emulator.flights import ALL_RANKS, Flight, Write
 from syncproof.checkers.emulator.machine import Machine, slot_of
+from syncproof.checkers.emulator.memory import Cells
 from syncproof.checkers.emulator.processes import CacheLine, Emulated
-from syncproof.checkers.emulator.stepping import Cells, atoms, blocked, done
+from syncproof.checkers.emulator.stepping import blocked, done
 from syncproof.checkers.emulator.stores import copy, put, put_with_signal, writes_of
 from syncproof.models.errors import UserError
 from syncproof.models.memory import Slot
@@ -91,7 +92,7 @@ def _atoms_to_read(machine: Machine, process: Emulated, slot: Slot) -> list[Cell
         return [cells]
     profile = machine.fabric.between(process.rank, slot.rank)
     atomicity = profile.load_atomicity or profile.store_atomicity
-    return [group for _, group in atoms(machine, cells, atomicity)]
+    return [group for _, group in machine.memory.atoms(cells, atomicity)]
 
 
 def _has_changed(machine: Machine, process: Emulated) -> bool:

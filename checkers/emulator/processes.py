@@ -6,7 +6,6 @@ import linecache
 import sys
 from collections.abc import Callable, Hashable, MutableMapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import CoroutineType
 from typing import Any, TypeVar
 
@@ -36,7 +35,8 @@ class Emulated:
 
     ``progress`` are the bytes read so far by an operation of several reads, ``looked`` the version
     of each rank's memory when its wait over several atoms began, ``swept`` when its sweep first
-    looked there. ``between`` is what a local atomic in two steps has read.
+    looked there. ``between`` is what a local atomic in two steps has read. ``to_cell`` are its
+    ``flights`` by the cells that they go to.
     """
 
     process: Process
@@ -51,6 +51,7 @@ class Emulated:
     swept: dict[int, int] = field(default_factory=dict)
     between: bytes | None = None
     flights: set[Flight] = field(default_factory=set)
+    to_cell: dict[int, list[Flight]] = field(default_factory=dict)
     fences: list[Fence] = field(default_factory=list)
     cache: dict[int, CacheLine] = field(default_factory=dict)
     reads: list[tuple[Any, Slot, dict[int, bytes]]] = field(default_factory=list)
@@ -136,13 +137,18 @@ class EmulatedCore(Core):
         return Opaque(wanted) if isinstance(found, Opaque) else wanted
 
 
+def is_of_core(file: str) -> bool:
+    """Whether code is not the role's own, but that of the core it awaits."""
+    return file.endswith(("/core.py", "\\core.py"))
+
+
 def place_of(coroutine: CoroutineType[Any, Any, Any], at: str = "") -> Place | None:
     """The innermost line of the role's own code at which it is suspended, or None at its end."""
     found: tuple[str, int] | None = None
     inner: Any = coroutine
     while isinstance(inner, CoroutineType) and inner.cr_frame is not None:
         file = inner.cr_frame.f_code.co_filename
-        if found is None or Path(file).name != "core.py":
+        if found is None or not is_of_core(file):
             found = file, inner.cr_frame.f_lineno
         inner = inner.cr_await
     if found is None:

@@ -27,7 +27,8 @@ class Options:
     """How a run goes: everything but ``schedule="free"`` is repeated exactly by the same options.
 
     ``properties`` are those that are judged, besides getting stuck; all if none is named.
-    ``domain`` is how many different contents tokens have, 0 for all different; ``seconds`` and
+    ``domain`` is how many different contents tokens have, 0 for all different; ``sentinel`` is
+    the pattern of the sentinel's numbers, None for one that no number has; ``seconds`` and
     ``steps`` end a run that is not over by then, 0 for never. ``patience`` is how many seconds a
     role may stay away from its core.
     """
@@ -37,6 +38,7 @@ class Options:
     adversary: str = "random"
     payload: str = "bf16"
     domain: int = 0
+    sentinel: int | None = None
     conform: bool = True
     seconds: float = 0.0
     steps: int = 0
@@ -102,7 +104,7 @@ def _run(
     begun: Callable[[Machine], None] | None = None,
 ) -> Result:
     instance = replace(instance, whole_atoms=True)
-    content = Content(options.payload, options.domain)
+    content = Content(options.payload, options.domain, options.sentinel)
     choices: dict[Hashable, Hashable] = {}
     walk: Walk | None = None
 

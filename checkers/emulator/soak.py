@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -22,7 +23,8 @@ WALKED_EVERY = 8
 class Series:
     """What several runs came to; ``last`` is the first that did not complete, or the last of all.
 
-    ``options`` are those of ``last``, which repeat it.
+    ``options`` are those of ``last``, which repeat it. ``first_peak`` and ``peak`` are the most
+    MiB that the program ever had, when the first run was over and at the end.
     """
 
     runs: int
@@ -32,6 +34,8 @@ class Series:
     seconds: float
     last: Result
     options: Options
+    first_peak: int = 0
+    peak: int = 0
 
 
 def soak(
@@ -70,6 +74,8 @@ def soak(
             time.monotonic() - began,
             replace(result, outcome="complete") if is_cut and number else result,
             chosen,
+            found.first_peak or most_memory(),
+            most_memory(),
         )
         if result.outcome != "complete":
             break
@@ -80,3 +86,8 @@ def _adversary(options: Options, names: list[str], number: int) -> str:
     if options.adversary != EVERY_ADVERSARY:
         return options.adversary
     return names[number % len(names)]
+
+
+def most_memory() -> int:
+    """The most MiB that this program has ever had."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024

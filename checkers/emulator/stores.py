@@ -9,8 +9,9 @@ from syncproof.checkers.emulator import events
 from syncproof.checkers.emulator.events import Event
 from syncproof.checkers.emulator.flights import Flight, Write
 from syncproof.checkers.emulator.machine import Machine, slot_of
+from syncproof.checkers.emulator.memory import Cells
 from syncproof.checkers.emulator.processes import Emulated
-from syncproof.checkers.emulator.stepping import Cells, atoms, done
+from syncproof.checkers.emulator.stepping import done
 from syncproof.models.errors import UserError
 from syncproof.models.memory import Slot
 from syncproof.models.operations import Kind, Operation
@@ -43,7 +44,7 @@ def _flights(
 ) -> list[Flight]:
     atomicity = machine.fabric.between(process.rank, slot.rank).store_atomicity
     of_cell = {each.cell: each for each in writes}
-    groups = atoms(machine, list(of_cell), atomicity)
+    groups = machine.memory.atoms(tuple(of_cell), atomicity)
     return [
         Flight(
             0,
@@ -117,7 +118,7 @@ def copy(machine: Machine, process: Emulated, operation: Operation, _: Cells | N
     remote = source.rank if is_get else slot.rank
     atomicity = machine.fabric.between(process.rank, remote).store_atomicity
     pairs = dict(zip(targets, sources, strict=True))
-    groups = atoms(machine, targets, atomicity)
+    groups = memory.atoms(tuple(targets), atomicity)
     flights = [
         Flight(
             0,

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from heapq import heappop, heappush
 from itertools import count
-from pathlib import Path
 from types import CoroutineType
 from typing import Any
 
@@ -19,15 +18,13 @@ from syncproof.checkers.emulator.content import Content
 from syncproof.checkers.emulator.flights import Flight
 from syncproof.checkers.emulator.machine import Machine
 from syncproof.checkers.emulator.operations import SENDING, step
-from syncproof.checkers.emulator.processes import Emulated, place_of
+from syncproof.checkers.emulator.processes import Emulated, is_of_core, place_of
 from syncproof.checkers.emulator.results import Blocked, blocked_in
 from syncproof.models.errors import UserError
 from syncproof.models.fabric import HOPS, Profile
 from syncproof.models.instance import Instance
 from syncproof.models.operations import Kind, Operation
 
-LOOP = 4
-"""Lines that a loop may have for its turns to be told."""
 PAPER = "UBEP, table 2"
 ASSUMED = "assumed"
 
@@ -47,6 +44,7 @@ class Costs:
     issue: float = 50.0
     bytes_per_ns: float = 16.0
     slot: float = 32
+    loop: int = 4
     sync: float = 1000.0
 
 
@@ -54,6 +52,7 @@ WHERE_FROM = {
     "issue": "assumed: a core hands a DataCopy to its engine",
     "bytes_per_ns": "assumed: bytes per ns of one core",
     "slot": "CANN's kernels poll 32 B slots by strided copies; bytes of such a slot",
+    "loop": "assumed: operations between the turns of a strided copy",
     "sync": "assumed: SyncAll of one rank (the paper: about 15 % of a dispatch)",
 }
 
@@ -95,6 +94,8 @@ def simulate(
     """
     costs = costs or Costs()
     _check(instance.profile)
+    if lanes > 1:
+        _check_lanes(instance)
     machine = Machine(replace(instance, whole_atoms=True), seed, Content(), lanes=lanes)
     try:
         run = _Run(machine, costs)
@@ -146,6 +147,18 @@ def _check(profile: Profile) -> None:
         )
 
 
+def _check_lanes(instance: Instance) -> None:
+    """Refuse to spread a role that shares out its work itself: each share would be done often."""
+    for each in instance.protocol().roles():
+        if each.instances != 1:
+            name = each.instances if isinstance(each.instances, str) else "its number of cores"
+            raise UserError(
+                f"the role {each.name} shares its work out among its own cores",
+                where="--cores",
+                expected=f"--set {name}=N" if isinstance(each.instances, str) else name,
+            )
+
+
 class _Run:
     def __init__(self, machine: Machine, costs: Costs) -> None:
         self.machine, self.costs = machine, costs
@@ -157,7 +170,7 @@ class _Run:
         self._since: dict[Emulated, float] = {}
         self._busy_until: dict[Emulated, float] = {}
         self._turns: dict[Emulated, deque[tuple[str, int, str]]] = {
-            each: deque(maxlen=LOOP) for each in machine.processes
+            each: deque(maxlen=costs.loop) for each in machine.processes
         }
 
     def run(self) -> None:
@@ -263,7 +276,7 @@ def function_of(coroutine: CoroutineType[Any, Any, Any]) -> str:
     inner: Any = coroutine
     while isinstance(inner, CoroutineType) and inner.cr_frame is not None:
         code = inner.cr_frame.f_code
-        if Path(code.co_filename).name != "core.py":
+        if not is_of_core(code.co_filename):
             name = code.co_name
         inner = inner.cr_await
     return name

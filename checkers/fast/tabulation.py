@@ -140,7 +140,7 @@ class Tabulation:
             found = self.system.process_transitions(state, process)
             tested = list(dict.fromkeys(self._process_tests(state, process, found)))
         else:
-            found = list(self.system.landings(state, process))
+            found = self.system.told_apart([*self.system.landings(state, process)])
             tested = list(dict.fromkeys(self._landing_tests(state, process)))
         own = self.layout.nodes[process] if process in self.layout.member_of else None
         if any(place in self.layout.members and place is not own for place in tested):

@@ -75,7 +75,7 @@ def _check(schedule: Schedule, costs: Costs | None, price: bool) -> Checking:
 
 def dependencies(program: Program) -> int:
     """Pairs of a trigger and a wait for its event: what the events order."""
-    return sum(len(program.groups[g].nodes) for waits in program.waits for g, _ in waits)
+    return int(program.triggered.sizes()[program.waits.first].sum())
 
 
 def _starving(program: Program, clocks: Clocks, collected: Collected) -> str:

@@ -10,14 +10,14 @@ wait has triggers to spare, then passes are repeated until nothing changes (docs
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from itertools import accumulate
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from syncproof.checkers.schedule.execution import Execution
 from syncproof.checkers.schedule.program import Program
+from syncproof.checkers.schedule.rows import Rows, ranges, rows_of
 
 Array = NDArray[np.int32]
 NEVER = np.iinfo(np.int32).max
@@ -32,17 +32,23 @@ class Clocks:
         self.program = program
         self.order = execution.order
         self.clock: Array = np.full((program.nodes, len(program.members)), NEVER, dtype=np.int32)
-        self._totals = [group.total for group in program.groups]
-        self._sums: dict[int, list[int]] = {}
-        self._waiters = [0] * len(program.groups)
-        for waits in program.waits:
-            for group, _ in waits:
-                self._waiters[group] += 1
-        self.spare = [
-            node
-            for node, waits in enumerate(program.waits)
-            if any(self.needed(group, threshold) is None for group, threshold in waits)
-        ]
+        triggered, waits = program.triggered, program.waits
+        self._sums = np.cumsum(triggered.second)
+        self._base = np.concatenate(([0], self._sums))[triggered.start[:-1]]
+        self._in_one_queue = self._queues_agree()
+        self._waiting = waits.rows()
+        # Of each wait: all triggers of its group are needed, a single one, or which is not clear.
+        self._all = program.totals[waits.first] == waits.second
+        self._single = ~self._all & self._in_one_queue[waits.first]
+        unclear = ~self._all & ~self._single
+        self.spare: list[int] = np.unique(self._waiting[unclear]).tolist()
+        # Groups of so many triggers that they are joined once for all that wait for them.
+        waiters = np.bincount(waits.first[self._all], minlength=program.groups)
+        is_shared = (triggered.sizes() >= MANY) & (waiters > 1)
+        self._direct = self._predecessors(self._all & ~is_shared[waits.first])
+        self._shared = self._by_node(self._all & is_shared[waits.first])
+        self._unclear = self._by_node(unclear)
+        self._waiters = waiters
         self.exact = self._solve(passes)
 
     def precedes(self, first: int, second: int) -> bool:
@@ -55,15 +61,66 @@ class Clocks:
 
         None where which triggers it takes is not clear from the group alone.
         """
-        found = self.program.groups[group]
-        if self._totals[group] == threshold:
-            return found.nodes
-        sums = self._sums.get(group)
-        if sums is None:
-            in_one_queue = len({self.program.queue[node] for node in found.nodes}) == 1
-            sums = self._sums[group] = list(accumulate(found.amounts)) if in_one_queue else []
-        at = bisect_left(sums, threshold)
-        return found.nodes[at : at + 1] if at < len(sums) else None
+        if self.program.totals[group] == threshold:
+            return self.program.group(group).nodes
+        at = int(np.searchsorted(self._sums, self._base[group] + threshold))
+        if not self._in_one_queue[group] or at >= self.program.triggered.start[group + 1]:
+            return None
+        return [int(self.program.triggered.first[at])]
+
+    def predecessors(self, most: int) -> tuple[Rows, list[int]]:
+        """What precedes each node at once: (node, group of which it is a trigger, or -1).
+
+        Nodes that have more than ``most`` have empty rows, and are given apart. Triggers of
+        waits of which it is not clear which they need are left out.
+        """
+        sizes = self.program.triggered.sizes()[self.program.waits.first]
+        extra = np.bincount(
+            self._waiting[self._all], sizes[self._all], minlength=self.program.nodes
+        )
+        # Those that the direct rows hold are counted twice at most.
+        is_large = extra + self._direct.sizes() > most
+        rows = self._predecessors(self._all & ~is_large[self._waiting])
+        return rows, np.flatnonzero(is_large).tolist()
+
+    def _queues_agree(self) -> NDArray[np.bool_]:
+        """For each group whether all its triggers are in one queue."""
+        triggered = self.program.triggered
+        queues, groups = np.array(self.program.queue)[triggered.first], triggered.rows()
+        found = np.ones(self.program.groups, dtype=bool)
+        found[groups[queues != queues[triggered.start[groups]]]] = False
+        return found
+
+    def _by_node(self, chosen: NDArray[np.bool_]) -> dict[int, list[tuple[int, int]]]:
+        """The chosen waits, as (group, threshold)."""
+        found: dict[int, list[tuple[int, int]]] = {}
+        waits = self.program.waits
+        columns = (self._waiting, waits.first, waits.second)
+        for node, group, threshold in zip(*(c[chosen].tolist() for c in columns), strict=True):
+            found.setdefault(node, []).append((group, threshold))
+        return found
+
+    def _predecessors(self, chosen: NDArray[np.bool_]) -> Rows:
+        """For each node the one before it in its queue, what ``before`` says, and the triggers of
+        its chosen waits and of those that need a single one; each with its group or -1."""
+        program, waits, triggered = self.program, self.program.waits, self.program.triggered
+        pairs = [(other, node) for node, before in enumerate(program.before) for other in before]
+        pairs += [pair for members in program.members for pair in pairwise(members)]
+        fixed = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+        nodes, others = [fixed[:, 1]], [fixed[:, 0]]
+        groups = [np.full(len(fixed), -1, dtype=np.int64)]
+        single = waits.first[self._single]
+        at = np.searchsorted(self._sums, self._base[single] + waits.second[self._single])
+        nodes.append(self._waiting[self._single])
+        others.append(triggered.first[at])
+        groups.append(single)
+        whole = waits.first[chosen]
+        sizes = triggered.sizes()[whole]
+        nodes.append(np.repeat(self._waiting[chosen], sizes))
+        others.append(triggered.first[ranges(triggered.start[whole], sizes)])
+        groups.append(np.repeat(whole, sizes))
+        row, first, second = map(np.concatenate, (nodes, others, groups))
+        return rows_of(row, first, second, program.nodes)
 
     def _solve(self, passes: int) -> bool:
         if not self.spare:
@@ -77,50 +134,32 @@ class Clocks:
         return False
 
     def _pass(self) -> None:
-        program, clock = self.program, self.clock
+        program, clock, others = self.program, self.clock, self._direct.first
+        start = self._direct.start.tolist()
         kept: dict[int, Array] = {}
-        left = list(self._waiters)
+        left = self._waiters.tolist()
         for node in self.order:
-            queue, position = program.queue[node], program.position[node]
-            rows = [program.members[queue][position - 1]] if position else []
-            rows += program.before[node]
-            joined: list[Array] = []
-            for group, threshold in program.waits[node]:
-                needed = self.needed(group, threshold)
-                if needed is None:
-                    joined.append(self._quantile(group, threshold))
-                elif len(needed) < MANY or self._waiters[group] == 1:
-                    rows += needed
-                else:
-                    joined.append(self._event(group, needed, kept, left))
-            self._join(node, rows, joined)
-            clock[node, queue] = position + 1
+            row, queue = clock[node], program.queue[node]
+            joined = [self._quantile(*wait) for wait in self._unclear.get(node, ())]
+            joined += [self._event(group, kept, left) for group, _ in self._shared.get(node, ())]
+            first, last = start[node], start[node + 1]
+            if last - first > 1:
+                np.maximum.reduce(clock.take(others[first:last], axis=0), axis=0, out=row)
+            else:
+                row[:] = clock[others[first]] if first < last else 0
+            for each in joined:
+                np.maximum(row, each, out=row)
+            row[queue] = program.position[node] + 1
 
-    def _join(self, node: int, rows: list[int], joined: list[Array]) -> None:
-        row = self.clock[node]
-        if len(rows) == 1:
-            row[:] = self.clock[rows[0]]
-        elif rows:
-            np.maximum.reduce(self.clock[rows], axis=0, out=row)
-        else:
-            row[:] = 0
-        for each in joined:
-            np.maximum(row, each, out=row)
-
-    def _event(
-        self, group: int, needed: list[int], kept: dict[int, Array], left: list[int]
-    ) -> Array:
+    def _event(self, group: int, kept: dict[int, Array], left: list[int]) -> Array:
         """The maximum over all triggers, kept until the last waiter has asked."""
-        if len(needed) < len(self.program.groups[group].nodes):
-            row: Array = self.clock[needed[0]]
-            return row
         left[group] -= 1
         if group not in kept:
-            kept[group] = np.maximum.reduce(self.clock[needed], axis=0)
+            kept[group] = np.maximum.reduce(self.clock[self.program.group(group).nodes], axis=0)
         return kept[group] if left[group] else kept.pop(group)
 
     def _quantile(self, group: int, threshold: int) -> Array:
-        found = self.program.groups[group]
+        found = self.program.group(group)
         clocks = self.clock[found.nodes]
         order = np.argsort(clocks, axis=0, kind="stable")
         sums = np.cumsum(np.asarray(found.amounts, dtype=np.int64)[order], axis=0)

@@ -36,7 +36,7 @@ def quiet_nodes(program: Program) -> list[int]:
     return found
 
 
-@dataclass
+@dataclass(slots=True)
 class _Tile:
     """What is known of the tiles between two breakpoints of a tensor."""
 
@@ -60,12 +60,13 @@ class Conflicts:
             number = self.program.task_of(node)
             if number < 0:
                 continue
-            for access in self.tasks[number].reads:
-                for at, tile in self._touched(access):
-                    self._read(node, tile, access, at)
-            for access in self.tasks[number].writes:
-                for at, tile in self._touched(access):
-                    self._write(node, tile, access, at)
+            task = self.tasks[number]
+            if task.reads or task.writes:
+                ended = self.clocks.clock[node].tolist()
+                for access in task.reads:
+                    self._read(node, access, ended)
+                for access in task.writes:
+                    self._write(node, access, ended)
 
     def _breakpoints(self) -> dict[str, list[int]]:
         """Where the accesses to each tensor begin and end: between, all tiles are alike."""
@@ -75,37 +76,44 @@ class Conflicts:
                 found.setdefault(access.tensor, set()).update((access.first, access.last))
         return {name: sorted(points) for name, points in found.items()}
 
-    def _touched(self, access: Tiles) -> list[tuple[int, _Tile]]:
-        breaks, tiles = self.breaks[access.tensor], self.tiles[access.tensor]
+    def _touched(self, access: Tiles) -> tuple[int, list[_Tile]]:
+        """The tiles of an access, and the place of the first of them among the tensor's."""
+        breaks = self.breaks[access.tensor]
         first, last = bisect_left(breaks, access.first), bisect_left(breaks, access.last)
-        return [(breaks[i], tiles[i]) for i in range(first, last)]
+        return first, self.tiles[access.tensor][first:last]
 
-    def _read(self, node: int, tile: _Tile, access: Tiles, at: int) -> None:
-        if tile.writer == UNWRITTEN:
-            if not self.program.schedule.tensors[access.tensor].is_input:
-                self._unwritten(node, access, at)
-        elif not self._complete(tile.writer, node):
-            self._unordered(tile.writer, node, "writes", "reads", access, at)
-        tile.readers[self.program.queue[node]] = node
+    def _read(self, node: int, access: Tiles, ended: list[int]) -> None:
+        """A read by a node; ``ended`` is its clock, as a list since it is asked so often."""
+        queue, position, done = self.program.queue, self.program.position, self.done
+        first, tiles = self._touched(access)
+        for at, tile in enumerate(tiles, first):
+            if tile.writer == UNWRITTEN:
+                if not self.program.schedule.tensors[access.tensor].is_input:
+                    self._unwritten(node, access, at)
+            else:
+                quiet = done[tile.writer]
+                if quiet == node or ended[queue[quiet]] <= position[quiet]:
+                    self._unordered(tile.writer, node, "writes", "reads", access, at)
+            tile.readers[queue[node]] = node
 
-    def _write(self, node: int, tile: _Tile, access: Tiles, at: int) -> None:
-        if tile.writer not in (UNWRITTEN, node) and not self._complete(tile.writer, node):
-            self._unordered(tile.writer, node, "writes", "writes", access, at)
-        for reader in tile.readers.values():
-            if reader != node and not self.clocks.precedes(reader, node):
-                self._unordered(reader, node, "reads", "writes", access, at)
-        tile.writer = node
-        tile.readers.clear()
-
-    def _complete(self, writer: int, node: int) -> bool:
-        """Whether what ``writer`` wrote has landed before ``node`` starts."""
-        quiet = self.done[writer]
-        return quiet != node and self.clocks.precedes(quiet, node)
+    def _write(self, node: int, access: Tiles, ended: list[int]) -> None:
+        queue, position, done = self.program.queue, self.program.position, self.done
+        first, tiles = self._touched(access)
+        for at, tile in enumerate(tiles, first):
+            if tile.writer not in (UNWRITTEN, node):
+                quiet = done[tile.writer]
+                if quiet == node or ended[queue[quiet]] <= position[quiet]:
+                    self._unordered(tile.writer, node, "writes", "writes", access, at)
+            for reader in tile.readers.values():
+                if reader != node and ended[queue[reader]] <= position[reader]:
+                    self._unordered(reader, node, "reads", "writes", access, at)
+            tile.writer = node
+            tile.readers.clear()
 
     def _unordered(
         self, first: int, second: int, one: str, two: str, access: Tiles, at: int
     ) -> None:
-        where = f"tile {at} of {access.tensor}"
+        where = f"tile {self.breaks[access.tensor][at]} of {access.tensor}"
         message = f"{{0}} {one} {where}, {{1}} {two} it, and nothing orders the two"
         if self.clocks.precedes(first, second):
             message = (
@@ -115,5 +123,6 @@ class Conflicts:
         self.collected.add(ORDER, message, first, second, edges=((first, second),))
 
     def _unwritten(self, node: int, access: Tiles, at: int) -> None:
-        message = f"{{0}} reads tile {at} of {access.tensor}, which nobody has written by then"
+        tile = self.breaks[access.tensor][at]
+        message = f"{{0}} reads tile {tile} of {access.tensor}, which nobody has written by then"
         self.collected.add(INITIALISED, message, node)

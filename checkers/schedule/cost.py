@@ -62,24 +62,30 @@ def gains(schedule: Schedule, events: Iterable[str], costs: Costs) -> dict[str, 
 def operator_by_operator(program: Program, execution: Execution, costs: Costs) -> float:
     """A launch, operator after operator, all cores of a kind on each, a barrier after each.
 
-    Operators come in the order of their first tasks in the run; tasks without one are each their
-    own. Tasks go to the core that is free first, the longest first.
+    Transfers run on the cores that make transfers in the schedule too: links are not more for being
+    used one operator at a time. Operators come in the order of their first tasks in the run; tasks
+    without one are each their own. Tasks go to the core that is free first, the longest first.
     """
     schedule = program.schedule
-    cores: dict[tuple[int, str], int] = {}
+    senders = sending(schedule) - {""}
+    cores: dict[tuple[int, str, bool], set[str]] = {}
+    phases: dict[str, dict[tuple[int, str, bool], list[float]]] = {}
     for queue in schedule.queues.values():
-        key = (queue.rank, queue.core)
-        cores[key] = cores.get(key, 0) + 1
-    phases: dict[str, dict[tuple[int, str], list[float]]] = {}
+        cores.setdefault((queue.rank, queue.core, False), set()).add(queue.name)
     for node in execution.order:
         if node >= len(schedule.tasks):
             continue
         task = schedule.tasks[node]
         queue = schedule.queues[task.queue]
+        is_transfer = task.operator in senders
+        kind = (queue.rank, queue.core, is_transfer)
+        if is_transfer:
+            cores.setdefault(kind, set()).add(task.queue)
         phase = phases.setdefault(task.operator or task.name, {})
-        phase.setdefault((queue.rank, queue.core), []).append(task.duration)
+        phase.setdefault(kind, []).append(task.duration)
     return sum(
-        max(_spread(durations, cores[key]) for key, durations in phase.items()) + costs.barrier
+        max(_spread(durations, len(cores[kind])) for kind, durations in phase.items())
+        + costs.barrier
         for phase in phases.values()
     )
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from itertools import accumulate, pairwise
 
+import numpy as np
+
 from syncproof.checkers.schedule.clocks import Clocks
 from syncproof.checkers.schedule.collected import Collected
 from syncproof.checkers.schedule.program import Program, Receiver
@@ -20,21 +22,21 @@ class Counters:
     def check(self) -> None:
         """Report every fault of thresholds, ids and balance."""
         for node in self.clocks.spare:
-            for group, threshold in self.program.waits[node]:
+            for group, threshold in self.program.waits.of(node):
                 if self.clocks.needed(group, threshold) is None:
                     self._check_threshold(node, group, threshold)
         for receiver in self.program.receivers:
             self._check_pending(receiver)
         check_balances(self.program, self.collected)
         self._check_reuse()
-        for each in self.program.groups:
-            if each.total > LARGEST_COUNT:
-                self.collected.add(
-                    PENDING,
-                    f"event {each.event} counts to {each.total}: more than an int32 "
-                    "holds; the last to add is {0}",
-                    each.nodes[-1],
-                )
+        for number in np.flatnonzero(self.program.totals > LARGEST_COUNT).tolist():
+            found = self.program.group(number)
+            self.collected.add(
+                PENDING,
+                f"event {found.event} counts to {found.total}: more than an int32 "
+                "holds; the last to add is {0}",
+                found.nodes[-1],
+            )
 
     # Thresholds
 
@@ -43,7 +45,7 @@ class Counters:
 
         What the waiting task itself triggers comes after its wait, so it does not count.
         """
-        found = self.program.groups[group]
+        found = self.program.group(group)
         sure = sum(
             amount
             for trigger, amount in zip(found.nodes, found.amounts, strict=True)
@@ -85,7 +87,7 @@ class Counters:
 
     def _reached(self, group: int, target: int, wait: int | None) -> int | None:
         """The trigger that can bring a group to ``target`` while ``wait`` has not been, if any."""
-        found = self.program.groups[group]
+        found = self.program.group(group)
         if found.total < target:
             return None
         needed = self.clocks.needed(group, target)
@@ -122,12 +124,14 @@ class Counters:
 
     def persists(self, sums: list[int]) -> dict[str, int]:
         """Counters that do not end as they began, with their values after the last launch."""
-        events, zero = self.program.schedule.events, set(self.program.schedule.launches.zero)
-        found: dict[str, int] = {}
-        for group, total in zip(self.program.groups, sums, strict=True):
-            if total and group.event not in zero and events[group.event].kind == COUNTER:
-                found[group.event] = total
-        return found
+        schedule = self.program.schedule
+        begins_anew = set(schedule.launches.zero)
+        begins_anew.update(e.name for e in schedule.events.values() if e.kind != COUNTER)
+        return {
+            name: total
+            for name, total in zip(self.program.event_of, sums, strict=True)
+            if total and name not in begins_anew
+        }
 
     # Ids that mean two events
 
@@ -168,8 +172,8 @@ class Counters:
                             edges=((last, trigger),),
                         )
         for which, receiver in enumerate(receivers):
-            if not receiver.waits and any(self.program.groups[g].nodes for g in receiver.groups):
-                node = next(n for g in receiver.groups for n in self.program.groups[g].nodes)
+            if not receiver.waits and any(self.program.group(g).nodes for g in receiver.groups):
+                node = next(n for g in receiver.groups for n in self.program.group(g).nodes)
                 others = ", ".join(r.event.name for i, r in enumerate(receivers) if i != which)
                 self.collected.add(
                     PENDING,
@@ -183,7 +187,7 @@ def check_balances(program: Program, collected: Collected) -> None:
     """Report consumed events that are triggered more often than they are waited for."""
     for receiver in program.receivers:
         waited = len(receiver.waits) * receiver.unit
-        for group in (program.groups[number] for number in receiver.groups):
+        for group in (program.group(number) for number in receiver.groups):
             if group.total <= waited:
                 continue
             last = group.nodes[-1]

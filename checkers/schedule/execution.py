@@ -10,6 +10,8 @@ import heapq
 from collections import deque
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from syncproof.checkers.schedule.program import Program
 
 
@@ -53,15 +55,17 @@ class _Run:
     def __init__(self, program: Program, costs: Costs, in_order: bool) -> None:
         self.program, self.in_order = program, in_order
         count = program.nodes
-        self.found = Execution([-1.0] * count, [-1.0] * count, sums=[0] * len(program.groups))
-        self.missing = [len(waits) for waits in program.waits]
+        self.found = Execution([-1.0] * count, [-1.0] * count, sums=[0] * program.groups)
+        self.missing = program.waits.sizes().tolist()
         self.duration = self._durations(costs)
-        self.waiting: list[list[tuple[int, int]]] = [[] for _ in program.groups]
-        for node, waits in enumerate(program.waits):
-            for group, threshold in waits:
-                self.waiting[group].append((threshold, node))
-        for each in self.waiting:
-            each.sort(reverse=True)
+        waiting = program.waits.rows()
+        # By group, the lowest sum first; ``at`` is the first of a group that is not met.
+        order = np.lexsort((waiting, program.waits.second, program.waits.first))
+        self.waiters = waiting[order].tolist()
+        self.sums = program.waits.second[order].tolist()
+        self.ends = np.cumsum(np.bincount(program.waits.first, minlength=program.groups)).tolist()
+        self.at = [0, *self.ends]
+        self.raised, self.groups, self.amounts = (each.tolist() for each in program.triggers)
         self.after: dict[int, list[int]] = {}
         for node, others in enumerate(program.before):
             self.missing[node] += len(others)
@@ -115,11 +119,14 @@ class _Run:
         found, program = self.found, self.program
         found.end[node] = now
         ready: list[int] = []
-        for group, amount in program.triggers[node]:
-            found.sums[group] += amount
-            waiting = self.waiting[group]
-            while waiting and waiting[-1][0] <= found.sums[group]:
-                ready.append(waiting.pop()[1])
+        for pair in range(self.raised[node], self.raised[node + 1]):
+            group = self.groups[pair]
+            found.sums[group] += self.amounts[pair]
+            at, total = self.at[group], found.sums[group]
+            while at < self.ends[group] and self.sums[at] <= total:
+                ready.append(self.waiters[at])
+                at += 1
+            self.at[group] = at
         ready += self.after.get(node, ())
         queue = program.queue[node]
         pool = self.pool_of_queue[queue]

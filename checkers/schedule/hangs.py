@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-
-import networkx
+from typing import TYPE_CHECKING
 
 from syncproof.checkers.schedule.collected import Collected
 from syncproof.checkers.schedule.execution import Execution
 from syncproof.checkers.schedule.program import Program
 from syncproof.models.taskflow.findings import HANG
 
+if TYPE_CHECKING:
+    import networkx
+
 
 def explain_hang(program: Program, execution: Execution, collected: Collected) -> None:
     """Report each sum that is never reached, else a cycle, printed in its order."""
+    import networkx  # only for what hangs: it takes as long as checking a small schedule
+
     graph = networkx.DiGraph()
     unreachable = False
     for head in blocked_heads(program, execution):
-        for group, threshold in program.waits[head]:
+        for group, threshold in program.waits.of(head):
             if execution.sums[group] >= threshold:
                 continue
-            if program.groups[group].total < threshold:
+            if program.totals[group] < threshold:
                 unreachable = True
                 _report_unreachable(program, collected, head, group, threshold)
         for other, why in _waited_for(program, execution, head):
@@ -43,12 +47,12 @@ def blocked_heads(program: Program, execution: Execution) -> list[int]:
 
 
 def _waited_for(program: Program, execution: Execution, head: int) -> Iterator[tuple[int, str]]:
-    for group, threshold in program.waits[head]:
+    for group, threshold in program.waits.of(head):
         if execution.sums[group] < threshold:
-            name = program.groups[group].event
-            for trigger in program.groups[group].nodes:
+            found = program.group(group)
+            for trigger in found.nodes:
                 if execution.is_stuck(trigger):
-                    yield trigger, f"waits for {name} from"
+                    yield trigger, f"waits for {found.event} from"
     for other in program.before[head]:
         if execution.is_stuck(other):
             yield other, "comes after"
@@ -66,7 +70,7 @@ def _add_queue_edges(
 def _report_unreachable(
     program: Program, collected: Collected, head: int, group: int, threshold: int
 ) -> None:
-    found = program.groups[group]
+    found = program.group(group)
     operators = {program.schedule.tasks[program.task_of(n)].operator for n in found.nodes} - {""}
     silent = [
         task.name
@@ -87,6 +91,8 @@ def _report_unreachable(
 
 
 def _report_cycle(program: Program, collected: Collected, graph: networkx.DiGraph) -> None:
+    import networkx
+
     try:
         cycle = networkx.find_cycle(graph)
     except networkx.NetworkXNoCycle:

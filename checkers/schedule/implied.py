@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from syncproof.checkers.schedule.clocks import Clocks
 from syncproof.checkers.schedule.program import Program
+from syncproof.models.taskflow.pairs import Ints
 from syncproof.models.taskflow.schedule import CONSUMING
 
 LARGE = 256
@@ -34,39 +35,31 @@ def implied_waits(program: Program, clocks: Clocks) -> list[tuple[int, str]]:
 
 def _candidates(program: Program, clocks: Clocks) -> Iterator[int]:
     """Tasks one of whose waits may be implied: for most of them arrays say at once that none is."""
-    by_size: dict[int, list[tuple[int, list[int], list[int]]]] = {}
-    for node in clocks.order:
-        if program.task_of(node) < 0 or not program.waits[node]:
-            continue
-        others = _fixed(program, node)
-        owners = [-1] * len(others)
-        for group, threshold in program.waits[node]:
-            found = clocks.needed(group, threshold)
-            if found is not None:
-                others += found
-                owners += [group] * len(found)
-        if len(others) > LARGE:
-            yield node
-        elif len(others) > 1:
-            by_size.setdefault(len(others), []).append((node, others, owners))
+    rows, large = clocks.predecessors(LARGE)
+    yield from (node for node in large if program.task_of(node) >= 0)
+    sizes = rows.sizes()
+    is_asked = (program.waits.sizes() > 0) & (np.arange(program.nodes) < program.tasks)
+    is_asked[large] = False
     queues, positions = np.array(program.queue), np.array(program.position)
-    for size, rows in by_size.items():
+    for size in np.unique(sizes[is_asked & (sizes > 1)]).tolist():
+        nodes = np.flatnonzero(is_asked & (sizes == size))
         step = max(1, CELLS // (size * size))
-        for at in range(0, len(rows), step):
-            yield from _maybe_implied(rows[at : at + step], clocks, queues, positions)
+        for at in range(0, len(nodes), step):
+            some = nodes[at : at + step]
+            pairs = rows.start[some][:, None] + np.arange(size)
+            is_implied = _maybe_implied(
+                rows.first[pairs], rows.second[pairs], clocks, queues, positions
+            )
+            yield from some[is_implied].tolist()
 
 
 def _maybe_implied(
-    rows: list[tuple[int, list[int], list[int]]],
-    clocks: Clocks,
-    queues: NDArray[np.int_],
-    positions: NDArray[np.int_],
-) -> list[int]:
-    """The nodes with a group all of whose triggers others have before them.
+    others: Ints, owners: Ints, clocks: Clocks, queues: Ints, positions: Ints
+) -> NDArray[np.bool_]:
+    """Of each node whether it has a group all of whose triggers others have before them.
 
-    A row is a node, what precedes it at once, and of which group each of those is.
+    A row is what precedes a node at once, and of which group each of those is.
     """
-    others, owners = np.array([row[1] for row in rows]), np.array([row[2] for row in rows])
     # covers[n, a, b]: what is a-th at node n has what is b-th before it
     columns = queues[others][:, None, :]
     covers = clocks.clock[others[:, :, None], columns] > positions[others][:, None, :]
@@ -74,8 +67,8 @@ def _maybe_implied(
     is_covered = (covers & ~is_same).any(axis=1)
     # a group is covered if none of it is left uncovered
     is_open = (is_same & ~is_covered[:, None, :]).any(axis=2)
-    found = (~is_open & (owners >= 0)).any(axis=1)
-    return [row[0] for row, may in zip(rows, found, strict=True) if may]
+    found: NDArray[np.bool_] = (~is_open & (owners >= 0)).any(axis=1)
+    return found
 
 
 def _fixed(program: Program, node: int) -> list[int]:
@@ -87,6 +80,8 @@ def _fixed(program: Program, node: int) -> list[int]:
 
 def implied_events(program: Program, waits: list[tuple[int, str]]) -> list[str]:
     """Events all of whose waits are implied, so that they need not exist."""
+    if not waits:
+        return []
     gone = set(waits)
     needed = {
         name
@@ -102,8 +97,8 @@ def _implied_at(program: Program, clocks: Clocks, node: int) -> list[str]:
     fixed = _fixed(program, node)
     needs: dict[str, list[int]] = {}
     unclear: set[str] = set()
-    for group, threshold in program.waits[node]:
-        name = program.groups[group].event
+    for group, threshold in program.waits.of(node):
+        name = program.event_of[group]
         found = clocks.needed(group, threshold)
         if found is None:
             unclear.add(name)

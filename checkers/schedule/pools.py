@@ -28,7 +28,7 @@ def may_starve(program: Program, clocks: Clocks) -> tuple[int, int] | None:
     for queue in crowded:
         nodes = program.members[queue]
         for previous, node in zip([-1, *nodes], nodes, strict=False):
-            if not program.waits[node]:
+            if not program.waits.of(node):
                 continue
             for other in crowded:
                 before = int(clocks.clock[previous, other]) if previous >= 0 else 0

@@ -9,26 +9,32 @@ mbarrier asks for n phases of arrivals. So a consumed event needs no subtraction
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from syncproof.checkers.schedule.rows import NO_ROWS, Rows, rows_of
+from syncproof.models.taskflow.pairs import Ints, Pairs
 from syncproof.models.taskflow.schedule import (
     COUNTER,
     CROSS_CORE,
     FLAG,
+    KINDS,
     MBARRIER,
     PENDING,
     Event,
     Schedule,
-    Task,
     setters_of,
 )
 
-Waits = list[tuple[int, int]]
-"""(group, sum that it has to reach), in the order of the waits."""
+Bools = NDArray[np.bool_]
 
 
-@dataclass(slots=True)
-class Group:
+class Group(NamedTuple):
     """Triggers whose amounts add up; ``nodes`` and ``amounts`` go together.
 
     ``launch`` is the launch that a zeroed counter is of, or -1.
@@ -36,8 +42,8 @@ class Group:
 
     event: str
     launch: int
-    nodes: list[int] = field(default_factory=list)
-    amounts: list[int] = field(default_factory=list)
+    nodes: list[int]
+    amounts: list[int]
 
     @property
     def total(self) -> int:
@@ -68,6 +74,9 @@ class Program:
     ``queue`` and ``position`` place a node, ``before`` lists what else has to end first (the last
     tasks of a launch, a barrier). ``members[q]`` are the nodes of queue ``q`` in order. Each rank
     has a queue of its own behind the schedule's, with the nodes end, zero and start for a launch.
+
+    ``waits`` has for each node (group, sum that it has to reach), ``triggers`` (group, amount).
+    Of each group ``event_of`` and ``launch_of_group`` say what it counts.
     """
 
     schedule: Schedule
@@ -75,10 +84,37 @@ class Program:
     position: list[int]
     before: list[tuple[int, ...]]
     members: list[list[int]]
-    groups: list[Group]
-    waits: list[Waits]
-    triggers: list[list[tuple[int, int]]]
-    receivers: list[Receiver]
+    receivers: list[Receiver] = field(default_factory=list)
+    event_of: list[str] = field(default_factory=list)
+    launch_of_group: list[int] = field(default_factory=list)
+    waits: Rows = NO_ROWS
+    triggers: Rows = NO_ROWS
+
+    @cached_property
+    def triggered(self) -> Rows:
+        """For each group its (node, amount)."""
+        return self.triggers.turned(self.groups)
+
+    @cached_property
+    def totals(self) -> Ints:
+        """For each group what all its triggers add up to."""
+        sums = np.concatenate(([0], np.cumsum(self.triggered.second)))
+        return np.diff(sums[self.triggered.start])
+
+    @property
+    def groups(self) -> int:
+        """How many groups there are."""
+        return len(self.event_of)
+
+    def group(self, number: int) -> Group:
+        """One group, with its triggers in the order of their queues."""
+        at = slice(self.triggered.start[number], self.triggered.start[number + 1])
+        return Group(
+            self.event_of[number],
+            self.launch_of_group[number],
+            self.triggered.first[at].tolist(),
+            self.triggered.second[at].tolist(),
+        )
 
     @property
     def nodes(self) -> int:
@@ -119,7 +155,7 @@ class Program:
 
 def unroll(schedule: Schedule) -> Program:
     """The program of a validated schedule."""
-    launches, count = schedule.launches.count, len(schedule.tasks)
+    launches = schedule.launches.count
     names = {name: number for number, name in enumerate(schedule.queues)}
     own = [names[task.queue] for task in schedule.tasks]
     queue = own * launches
@@ -130,19 +166,9 @@ def unroll(schedule: Schedule) -> Program:
     for node, its_queue in enumerate(queue):
         position.append(len(members[its_queue]))
         members[its_queue].append(node)
-    made = Program(
-        schedule,
-        queue,
-        position,
-        [()] * len(queue),
-        members,
-        [],
-        [[] for _ in queue],
-        [[] for _ in queue],
-        [],
-    )
+    made = Program(schedule, queue, position, [()] * len(queue), members)
     _add_launches(made, own, names)
-    _Events(made, count).add()
+    _Events(made).add()
     return made
 
 
@@ -178,59 +204,94 @@ def _add_barriers(program: Program, launch: int, rank: int) -> None:
 
 
 class _Events:
-    """Adds the groups, waits and triggers of all events to a program."""
+    """Adds the groups, waits and triggers of all events to a program.
 
-    def __init__(self, program: Program, count: int) -> None:
-        self.program, self.count = program, count
-        self.schedule = program.schedule
-        self.zeroed = set(self.schedule.launches.zero)
-        # Groups by event: of all counters and mbarriers, and of counters that mean what they say.
-        self.counters: dict[str, int] = {}
-        self.plain: dict[str, int] = {}
+    Counters are unrolled as arrays; what is consumed, or counted at cores, wait by wait.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self.program, self.schedule = program, program.schedule
+        self.events = list(self.schedule.events.values())
+        self.launches = self.schedule.launches.count
         self.sets: dict[tuple[str, str], list[int]] = {}
         self.receiver_of: dict[tuple[str, str], Receiver] = {}
 
     def add(self) -> None:
-        for event in self.schedule.events.values():
+        program, schedule = self.program, self.schedule
+        for event in self.events:
             if event.kind in (CROSS_CORE, FLAG):
                 self._add_receivers(event)
-        for launch in range(self.schedule.launches.count):
-            self._add_counters(launch)
-            for node, task in enumerate(self.schedule.tasks, launch * self.count):
-                self._add_waits(node, launch, task)
-                self._add_triggers(node, task)
-        self.program.receivers = list(self.receiver_of.values())
+        kinds = np.array([KINDS.index(event.kind) for event in self.events], dtype=np.int64)
+        is_counter, is_mbarrier = kinds == KINDS.index(COUNTER), kinds == KINDS.index(MBARRIER)
+        by_epoch = np.array([event.epochs for event in self.events], dtype=bool) & is_counter
+        self.groups = self._groups(is_counter | is_mbarrier)
+        waits, triggers = schedule.all_waits, schedule.all_triggers
+        # What the n-th launch waits for is n times as much with epochs.
+        program.waits = self._unrolled(waits, ~is_counter, self._consume, by_epoch)
+        at_cores = ~(is_counter | is_mbarrier)
+        program.triggers = self._unrolled(triggers, at_cores, self._set, np.zeros_like(by_epoch))
+        program.receivers = list(self.receiver_of.values())
 
-    def _add_counters(self, launch: int) -> None:
-        """A group for each counter and mbarrier; one for each launch for those that are zeroed."""
-        for name, event in self.schedule.events.items():
-            if event.kind in (COUNTER, MBARRIER):
-                is_zeroed = name in self.zeroed
-                if is_zeroed or launch == 0:
-                    self.counters[name] = self._new_group(name, launch if is_zeroed else -1)
-                if event.kind == COUNTER and not event.epochs:
-                    self.plain[name] = self.counters[name]
+    def _groups(self, is_counted: Bools) -> Ints:
+        """For each launch and event the group that counts it: of its own if it is zeroed.
 
-    def _add_waits(self, node: int, launch: int, task: Task) -> None:
-        waits, plain = self.program.waits[node], self.plain
-        for name, amount in task.waits:
-            if name in plain:
-                waits.append((plain[name], amount))
-            else:
-                waits += self._waits(node, launch, task.queue, self.schedule.events[name], amount)
+        -1 for what is counted at cores.
+        """
+        program, numbers = self.program, self.schedule.event_numbers
+        is_zeroed = np.zeros(len(self.events), dtype=bool)
+        is_zeroed[[numbers[name] for name in self.schedule.launches.zero]] = True
+        found = np.full((self.launches, len(self.events)), -1, dtype=np.int64)
+        for launch in range(self.launches):
+            new = np.flatnonzero(is_counted & is_zeroed if launch else is_counted)
+            found[launch:, new] = np.arange(program.groups, program.groups + len(new))
+            program.event_of += [self.events[number].name for number in new.tolist()]
+            program.launch_of_group += np.where(is_zeroed[new], launch, -1).tolist()
+        return found
 
-    def _add_triggers(self, node: int, task: Task) -> None:
-        triggers, groups, counters = self.program.triggers[node], self.program.groups, self.counters
-        for name, amount in task.triggers:
-            counter = counters.get(name, -1)
-            for number in (counter,) if counter >= 0 else self.sets.get((name, task.queue), ()):
-                groups[number].nodes.append(node)
-                groups[number].amounts.append(amount)
-                triggers.append((number, amount))
+    def _unrolled(
+        self,
+        pairs: Pairs,
+        is_special: Bools,
+        special: Callable[[int, Event, int], list[tuple[int, int]]],
+        by_epoch: Bools,
+    ) -> Rows:
+        """The (group, amount) of all nodes; ``special`` gives those of one with a special event."""
+        count, nodes = len(self.schedule.tasks), self.program.nodes
+        launch = np.repeat(np.arange(self.launches), len(pairs.event))
+        node = np.tile(pairs.tasks(), self.launches) + launch * count
+        event, amount = (np.tile(each, self.launches) for each in (pairs.event, pairs.amount))
+        group = self.groups[launch, event]
+        amount = amount * np.where(by_epoch[event], launch + 1, 1)
+        chosen = is_special[event]
+        if not chosen.any():
+            return rows_of(node, group, amount, nodes)
+        order = np.arange(len(node))
+        plain = np.stack((order, node, group, amount), axis=1)[~chosen]
+        rows = [
+            (at, int(node[at]), *each)
+            for at in np.flatnonzero(chosen).tolist()
+            for each in special(int(node[at]), self.events[event[at]], int(amount[at]))
+        ]
+        whole = np.concatenate((plain, np.array(rows, dtype=np.int64).reshape(-1, 4)))
+        _, node, group, amount = whole[np.argsort(whole[:, 0], kind="stable")].T
+        return rows_of(node, group, amount, nodes)
 
-    def _new_group(self, event: str, launch: int = -1) -> int:
-        self.program.groups.append(Group(event, launch))
-        return len(self.program.groups) - 1
+    def _queue_of(self, node: int) -> str:
+        return self.schedule.tasks[self.program.task_of(node)].queue
+
+    def _set(self, node: int, event: Event, amount: int) -> list[tuple[int, int]]:
+        groups = self.sets.get((event.name, self._queue_of(node)), ())
+        return [(group, amount) for group in groups]
+
+    def _consume(self, node: int, event: Event, amount: int) -> list[tuple[int, int]]:
+        """The sums that a wait asks for which takes away what it waits for."""
+        queue = self._queue_of(node)
+        if event.kind == MBARRIER and (event.name, queue) not in self.receiver_of:
+            group = int(self.groups[0, self.schedule.event_numbers[event.name]])
+            self.receiver_of[event.name, queue] = Receiver(event, queue, [group], event.arrivals)
+        receiver = self.receiver_of[event.name, queue]
+        receiver.waits += [node] * amount
+        return [(group, len(receiver.waits) * receiver.unit) for group in receiver.groups]
 
     def _add_receivers(self, event: Event) -> None:
         """A counter for each core that can wait, raised when all its setters have set."""
@@ -243,17 +304,8 @@ class _Events:
             )
             groups = []
             for setter in setters:
-                groups.append(self._new_group(event.name))
+                groups.append(self.program.groups)
+                self.program.event_of.append(event.name)
+                self.program.launch_of_group.append(-1)
                 self.sets.setdefault((event.name, setter), []).append(groups[-1])
             self.receiver_of[event.name, waiter] = Receiver(event, waiter, groups, 1)
-
-    def _waits(self, node: int, launch: int, queue: str, event: Event, amount: int) -> Waits:
-        """The sums that a wait asks for, unless its event is a plain counter."""
-        if event.kind == COUNTER:
-            return [(self.counters[event.name], amount * (launch + 1))]
-        if event.kind == MBARRIER and (event.name, queue) not in self.receiver_of:
-            made = Receiver(event, queue, [self.counters[event.name]], event.arrivals)
-            self.receiver_of[event.name, queue] = made
-        receiver = self.receiver_of[event.name, queue]
-        receiver.waits += [node] * amount
-        return [(group, len(receiver.waits) * receiver.unit) for group in receiver.groups]

@@ -14,7 +14,11 @@ from syncproof.models.taskflow.findings import RESET
 
 def check_resets(program: Program, clocks: Clocks, collected: Collected) -> None:
     """Report every trigger that a rank's zeroing may erase."""
-    zeroed = [(number, group) for number, group in enumerate(program.groups) if group.launch >= 0]
+    zeroed = [
+        (number, program.group(number))
+        for number, launch in enumerate(program.launch_of_group)
+        if launch >= 0
+    ]
     if not zeroed or program.schedule.launches.count < 2:
         return
     landing = _landings(program)
@@ -47,10 +51,11 @@ def _landings(program: Program) -> list[int]:
 def _observers(program: Program, wanted: set[int]) -> dict[int, list[tuple[int, int]]]:
     """The waits for each of the groups, as (node, threshold)."""
     found: dict[int, list[tuple[int, int]]] = {}
-    for node, waits in enumerate(program.waits):
-        for group, threshold in waits:
-            if group in wanted:
-                found.setdefault(group, []).append((node, threshold))
+    waits = program.waits
+    columns = (waits.rows().tolist(), waits.first.tolist(), waits.second.tolist())
+    for node, group, threshold in zip(*columns, strict=True):
+        if group in wanted:
+            found.setdefault(group, []).append((node, threshold))
     return found
 
 

@@ -410,5 +410,5 @@ def _verdict(
         routing if isinstance(routing, str) else "as given",
         notes,
         trace,
-        tally.work(),
+        work=tally.work(),
     )

@@ -63,9 +63,12 @@ class Solver:
         self._declared |= new
         return self._names.declared(new)
 
-    def answer(self, conditions: Iterable[Term], milliseconds: int = 0) -> z3.CheckSatResult:
-        """Whether the constraints have a run that meets all conditions."""
+    def answer(
+        self, conditions: Iterable[Term], milliseconds: int = 0, steps: int = 0
+    ) -> z3.CheckSatResult:
+        """Whether the constraints have a run that meets all conditions; 0 is no limit."""
         self._solver.set("timeout", milliseconds or NO_LIMIT)
+        self._solver.set("rlimit", steps)
         names = [self._assumption(each) for each in conditions]
         return self._solver.check(*map(z3.Bool, names))
 
@@ -80,6 +83,10 @@ class Solver:
             if not is_name:
                 self.require([implies(name, condition)])
         return name
+
+    def spent(self) -> int:
+        """How many of its own steps z3 has made so far."""
+        return int(self._solver.statistics().get_key_value("rlimit count"))
 
     def model(self) -> Model:
         """The run that the last query has found."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import networkx
@@ -24,33 +25,43 @@ from syncproof.checkers.smt.unrolling import Arc, Point, Unrolling
 from syncproof.models.core import Unresolved
 from syncproof.models.errors import UserError
 from syncproof.models.instance import Instance
+from syncproof.models.lowering import ActionKind
+from syncproof.models.narrate import line_of
 from syncproof.models.operations import Consumed
 from syncproof.models.system import System
 from syncproof.models.values import together, token_text
+from syncproof.models.verdict import Carried, Order
+from syncproof.models.verdict import Event as Told
 
 Event = Point | Landing | Mark
 Edge = tuple[Event, Event, str]
 
 
-@dataclass(frozen=True)
-class Explained:
-    """One consume: what is consumed and where, the chain that carries it, what else is needed.
+COMES_AFTER, READS = "comes after", "reads"
 
-    ``chain`` is empty where the consume is not proved: some run gets something else.
+
+class TooLarge(Exception):
+    """More than may be spent on an explanation."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much may be spent: points of the unrolled roles, and z3's own steps for all queries.
+
+    Both are counted and not timed, so that equal questions get equal answers. 0 is no limit.
     """
 
-    token: str
-    place: str
-    chain: tuple[str, ...]
-    needed: tuple[tuple[str, str, str], ...]
-    graph: Any
-    """The needed edges, a `networkx.DiGraph` over the texts of the events."""
+    points: int = 0
+    steps: int = 0
 
 
-def explain(instance: Instance) -> tuple[Explained, ...]:
-    """Every consume of a complete run under one assignment, that with the last of all values.
+def explain(
+    instance: Instance, *, effort: Effort = Effort(), is_every: bool = True
+) -> tuple[tuple[Carried, ...], int]:
+    """The consumes of a complete run under one assignment, that with the last of all values.
 
-    Raises `Uncovered` where the encoding does not cover the protocol.
+    Every one, or the last of each role and line; and how many there are. Raises `Uncovered` where
+    the encoding does not cover the protocol, and `TooLarge`.
     """
     choices: dict[Hashable, Hashable] = {
         name: values[-1] for name, values in instance.initial_choices().items()
@@ -58,34 +69,43 @@ def explain(instance: Instance) -> tuple[Explained, ...]:
     while True:
         try:
             system = instance.system(choices)
-            return _explain(system)
+            return _explain(system, effort, is_every)
         except Unresolved as choice:
             choices[choice.name] = choice.values[-1]
 
 
-def _explain(system: System) -> tuple[Explained, ...]:
+def _explain(system: System, effort: Effort, is_every: bool) -> tuple[tuple[Carried, ...], int]:
     asked = frozenset(("happens-before",))
-    encoding = Encoding(Unrolling(system, asked))
+    unrolling = Unrolling(system, asked)
+    points = sum(1 for _ in unrolling.all_points())
+    if effort.points and points > effort.points:
+        raise TooLarge(f"its roles have {points:,} steps, more than {effort.points:,}")
+    encoding = Encoding(unrolling)
     queries = Queries(encoding, asked)
-    prover = _Prover(encoding)
+    prover = _Prover(encoding, effort.steps)
     complete = prover.model(queries.maximal, queries.goes_on, queries.all_done)
     if complete is None:
         raise UserError("no run is complete, so that no consume is explained", where="--why")
-    found = []
+    found: dict[Hashable, tuple[Arc, Consumed]] = {}
+    consumes = 0
     for point in encoding.unrolling.all_points():
         for arc in point.arcs:
             for said in arc.edge.statements:
                 if not isinstance(said, Consumed) or said.failure:
                     continue
                 if complete.holds(encoding.taken[arc]):
-                    found.append(_explained(prover, complete, arc, said))
-    return tuple(found)
+                    consumes += 1
+                    role = system.automata[point.process].process.role
+                    found[consumes if is_every else (role, point.node.place)] = arc, said
+    joint = _joint(encoding, complete)
+    told = (_explained(prover, complete, joint, arc, said) for arc, said in found.values())
+    return tuple(told), consumes
 
 
 class _Prover:
     """The constraints of an encoding, those with a label under an assumption each."""
 
-    def __init__(self, encoding: Encoding) -> None:
+    def __init__(self, encoding: Encoding, steps: int = 0) -> None:
         self.encoding = encoding
         self._names: dict[object, Term] = {}
         self._label: dict[Term, object] = {}
@@ -95,6 +115,7 @@ class _Prover:
             named = constraint if group is None else implies(self._name(group), constraint)
             constraints.append(named)
         self._solver = Solver(encoding, constraints)
+        self._ends = self._solver.spent() + steps if steps else 0
 
     def _name(self, group: object) -> Term:
         if group not in self._names:
@@ -104,13 +125,20 @@ class _Prover:
 
     def model(self, *conditions: Term) -> Model | None:
         """A run under all constraints that meets the conditions, or None."""
-        answer = self._solver.answer((*self._names.values(), *conditions))
+        answer = self._answer((*self._names.values(), *conditions))
         return self._solver.model() if answer == z3.sat else None
 
     def holds_without(self, condition: Term, needed: Iterable[object]) -> bool:
         """Whether ``condition`` cannot be met under the labels alone that are ``needed``."""
         names = (self._names[each] for each in needed)
-        return bool(self._solver.answer((*names, condition)) == z3.unsat)
+        return bool(self._answer((*names, condition)) == z3.unsat)
+
+    def _answer(self, conditions: Iterable[Term]) -> z3.CheckSatResult:
+        left = max(self._ends - self._solver.spent(), 1) if self._ends else 0
+        answer = self._solver.answer(conditions, steps=left)
+        if answer == z3.unknown:
+            raise TooLarge("z3 needs more steps than may be spent unasked")
+        return answer
 
     def needed_against(self, condition: Term) -> list[object] | None:
         """Labels without any of which ``condition`` could be met; None if it can be met anyway."""
@@ -134,34 +162,55 @@ def _group(label: object) -> object:
     return label
 
 
-def _explained(prover: _Prover, complete: Model, arc: Arc, said: Consumed) -> Explained:
-    process = prover.encoding.system.automata[arc.source.process].process
-    token, place = token_text(said.key), f"{process} {arc.source.node.place}"
+def _joint(encoding: Encoding, complete: Model) -> dict[Event, Point]:
+    """For each point at which a process meets others in the run, one that stands for all."""
+    first: dict[tuple[str, int], Point] = {}
+    found: dict[Event, Point] = {}
+    for point in encoding.unrolling.all_points():
+        for number, action in enumerate(point.node.actions):
+            if action.kind is ActionKind.SYNC and complete.holds(encoding.step[point, number]):
+                meeting = (action.group, point.meeting(action.group))
+                found[point] = first.setdefault(meeting, point)
+    return found
+
+
+def _explained(
+    prover: _Prover, complete: Model, joint: dict[Event, Point], arc: Arc, said: Consumed
+) -> Carried:
+    encoding = prover.encoding
+    process = str(encoding.system.automata[arc.source.process].process)
+    token, line = token_text(said.key), line_of(arc.source.node)
     wrong = [
-        prover.encoding.taken[other]
+        encoding.taken[other]
         for other in arc.source.arcs
         if other.action == arc.action and other.failures
     ]
     needed = prover.needed_against(any_of(wrong)) if wrong else []
     if needed is None:
-        return Explained(token, place, (), (), networkx.DiGraph())
+        return Carried(token, process, line)
     graph = networkx.DiGraph()
     for label in needed:
-        for source, target, why in _edges(prover.encoding, complete, label):
-            graph.add_edge(source, target, why=why)
-    data = _data_edges(prover.encoding, complete, arc)
-    chain = _chain(graph, data, arc.source)
-    texts = {event: _text(prover.encoding, event) for event in graph}
-    rows = _contracted(graph)
-    named = networkx.DiGraph()
-    for source, target, why in rows:
-        named.add_edge(texts[source], texts[target], why=why)
-    return Explained(
+        for source, target, why in _edges(encoding, complete, label):
+            first, second = joint.get(source, source), joint.get(target, target)
+            if first is not second:
+                graph.add_edge(first, second, why=why)
+    data = _data_edges(encoding, complete, arc)
+    chain = _chain(graph, data, arc.source, set(joint.values()))
+    small = _contracted(graph, chain)
+    known = {(a, b): why for a, b, why in data}
+    for pair in pairwise(chain):
+        if pair not in small.edges:
+            small.add_edge(*pair, why=known.get(pair, COMES_AFTER))
+    small.add_nodes_from(chain)
+    order = {event: place for place, event in enumerate(networkx.topological_sort(small))}
+    edges = sorted((order[a], order[b], why) for a, b, why in small.edges(data="why"))
+    return Carried(
         token,
-        place,
-        tuple(_text(prover.encoding, event) for event in chain),
-        tuple((texts[a], why, texts[b]) for a, b, why in rows),
-        named,
+        process,
+        line,
+        tuple(_event(encoding, event, event in joint) for event in order),
+        tuple(Order(*each) for each in edges),
+        tuple(order[event] for event in chain),
     )
 
 
@@ -170,15 +219,15 @@ def _edges(encoding: Encoding, complete: Model, label: object) -> list[Edge]:
     assert isinstance(label, tuple)
     kind = label[0]
     if kind == "program":
-        return [(label[1].source, label[1].target, "then")]
+        return [(label[1].source, label[1].target, COMES_AFTER)]
     if kind == "landing":
-        return [(label[1].point, label[1], "lands")]
+        return [(label[1].point, label[1], "is put by")]
     if kind == "quiet":
-        return [(label[1], label[2], "before the quiet ends")]
+        return [(label[1], label[2], "waits for")]
     if kind == "behind":
-        return [(label[1], label[2], "is not overtaken by")]
+        return [(label[1], label[2], "does not overtake")]
     if kind in ("order", "fence", "fenced"):
-        return [(label[1], label[2], "lands before")]
+        return [(label[1], label[2], "lands after")]
     if kind == "sync":
         return []
     name = label[1]
@@ -186,7 +235,7 @@ def _edges(encoding: Encoding, complete: Model, label: object) -> list[Edge]:
     if not isinstance(reader, Point):
         return []
     return [
-        (write.landing, reader, "is read by")
+        (write.landing, reader, READS)
         for write in _sources(encoding, complete, name)
         if write.landing is not None
     ]
@@ -208,52 +257,53 @@ def _data_edges(encoding: Encoding, complete: Model, arc: Arc) -> list[Edge]:
     found: list[Edge] = []
     for write in _sources(encoding, complete, name):
         if write.landing is not None:
-            found.append((write.landing.point, write.landing, "lands"))
-            found.append((write.landing, arc.source, "is consumed by"))
+            found.append((write.landing.point, write.landing, "is put by"))
+            found.append((write.landing, arc.source, READS))
     return found
 
 
-def _chain(graph: Any, data: list[Edge], consume: Point) -> list[Event]:
-    """From the put to the consume: by way of the wait that stands between, if one does."""
+def _chain(graph: Any, data: list[Edge], consume: Point, joint: set[Point]) -> list[Event]:
+    """From the put to the consume: by way of the waits and syncs between, if there are any."""
     if not data:
         return [consume]
     put, landing = data[0][0], data[0][1]
     through = graph.copy()
-    through.add_edge(put, landing, why="lands")
+    through.add_edge(put, landing, why="is put by")
     if through.has_edge(landing, consume):
         through.remove_edge(landing, consume)
-    if consume in through and networkx.has_path(through, put, consume):
+    if consume in networkx.descendants(through, put):
         path = list(networkx.shortest_path(through, put, consume))
-        between = [e for e in path if not isinstance(e, Point) or _is_edge_of_reads(through, e)]
-        return [put, *[e for e in between if e not in (put, consume)], consume]
+        return [
+            event
+            for event in path
+            if event in (put, consume) or event in joint or not _is_on_the_way(through, event)
+        ]
     return [put, landing, consume]
 
 
-def _is_edge_of_reads(graph: Any, event: Event) -> bool:
-    return any(
-        "then" not in graph.edges[before, event]["why"] for before in graph.predecessors(event)
-    )
+def _is_on_the_way(graph: Any, event: Event) -> bool:
+    """Whether a process only comes past: all that is before it is its own."""
+    ways = (graph.edges[before, event]["why"] for before in graph.predecessors(event))
+    return isinstance(event, Point) and all(why == COMES_AFTER for why in ways)
 
 
-def _contracted(graph: Any) -> list[Edge]:
-    """The edges with runs of program order of one process drawn as one."""
+def _contracted(graph: Any, kept: list[Event]) -> Any:
+    """The graph with runs of program order of one process drawn as one."""
     small = graph.copy()
-    for event in list(small):
+    for event in graph:
         before, after = list(small.predecessors(event)), list(small.successors(event))
-        if len(before) == len(after) == 1:
+        if event not in kept and len(before) == len(after) == 1:
             ways = {small.edges[before[0], event]["why"], small.edges[event, after[0]]["why"]}
-            if ways == {"then"} and not small.has_edge(before[0], after[0]):
+            if ways == {COMES_AFTER} and not small.has_edge(before[0], after[0]):
                 small.remove_node(event)
-                small.add_edge(before[0], after[0], why="then")
-    order = {event: i for i, event in enumerate(networkx.topological_sort(graph))}
-    edges = sorted(small.edges(data="why"), key=lambda each: (order[each[0]], order[each[1]]))
-    return [(a, b, why) for a, b, why in edges]
+                small.add_edge(before[0], after[0], why=COMES_AFTER)
+    return small
 
 
 # In words
 
 
-def _text(encoding: Encoding, event: Event) -> str:
+def _event(encoding: Encoding, event: Event, is_joint: bool) -> Told:
     """An event by name; steps have numbers, as a line is passed in every round."""
     system = encoding.system
     if isinstance(event, Landing):
@@ -262,15 +312,17 @@ def _text(encoding: Encoding, event: Event) -> str:
         values = (
             "a copy" if event.packet.reads else together(system.values[v] for _, v, _ in writes)
         )
-        where = f"{event.point.node.place}, step {event.point.number}"
-        return f"{values} lands at {', '.join(slots)} (put at {where})"
+        text = f"{values} lands at {', '.join(slots)}"
+        return Told("fabric", text, line_of(event.point.node), event.point.number)
     point = event.point if isinstance(event, Mark) else event
     process, operation = system.automata[point.process].process, point.node.operation
+    line = line_of(point.node)
     if operation is None:
-        return f"{process} returns"
+        return Told(str(process), "returns", line, point.number)
+    if is_joint:
+        return Told(str(operation.group), operation.kind.value, line, point.number)
     about = f" {operation.slot or operation.group}" if operation.slot or operation.group else ""
-    where = f"{point.node.place}, step {point.number}"
-    return f"{process} {operation.kind.value}{about} ({where})"
+    return Told(str(process), f"{operation.kind.value}{about}", line, point.number)
 
 
-__all__ = ["Encoding", "Explained", "Queries", "Uncovered", "Unrolling", "explain"]
+__all__ = ["Encoding", "Queries", "Uncovered", "Unrolling", "explain"]

@@ -9,7 +9,16 @@ from pathlib import Path
 
 from syncproof.checkers.explicit.search import Budget
 from syncproof.checkers.tla import apalache, tlc
-from syncproof.checkers.tla.model import INVARIANTS, TERMINATION, WITHIN, Model, model_of
+from syncproof.checkers.tla.model import (
+    INVARIANTS,
+    TERMINATION,
+    WITHIN,
+    Model,
+    invariants_for,
+    model_of,
+    module_of,
+    takes_tokens,
+)
 from syncproof.checkers.tla.tlc import Found, Limits
 from syncproof.checkers.tla.tools import Tools
 from syncproof.checkers.tla.translate import Disagreement, trace_of
@@ -21,6 +30,8 @@ Ask = Callable[[Model, Tools, Path, Limits, frozenset[str]], Found]
 
 RACE = "race-free"
 FAIRNESS = ("deadlock-free: no state without a step, and termination under weak fairness",)
+
+NO_TOKENS = "happens-before, exactly-once: no process takes a token, so that there is none to judge"
 
 
 @contextmanager
@@ -59,7 +70,7 @@ def ask_tlc(
 ) -> Found:
     """Ask TLC for properties: invariants, no deadlock, and termination under weak fairness."""
     hangs = "deadlock-free" in asked
-    invariants = [WITHIN, *(INVARIANTS[name] for name in INVARIANTS if name in asked)]
+    invariants = invariants_for(model.module, asked)
     temporal = [TERMINATION] if hangs else []
     return tlc.check(
         model, tools, folder, limits, invariants=invariants, temporal=temporal, deadlock=hangs
@@ -70,7 +81,7 @@ def ask_apalache(
     model: Model, tools: Tools, folder: Path, limits: Limits, asked: frozenset[str]
 ) -> Found:
     """Ask Apalache for properties in all runs of at most `apalache.LENGTH` steps."""
-    invariants = [WITHIN, *(INVARIANTS[name] for name in INVARIANTS if name in asked)]
+    invariants = invariants_for(model.module, asked)
     return apalache.check(model, tools, folder, limits, invariants, "deadlock-free" in asked)
 
 
@@ -110,9 +121,14 @@ def verdict_of(instance: Instance, question: Question, engine: str, found: Found
         found.depth,
         instance.protocol().assumptions(),
         routing=routing if isinstance(routing, str) else "as given",
-        notes=FAIRNESS if engine == "tla" and "deadlock-free" in question.properties else (),
+        notes=_notes(instance, question, engine),
         trace=trace,
     )
+
+
+def _notes(instance: Instance, question: Question, engine: str) -> tuple[str, ...]:
+    fair = FAIRNESS if engine == "tla" and "deadlock-free" in question.properties else ()
+    return fair if takes_tokens(module_of(instance.kind)) else (*fair, NO_TOKENS)
 
 
 def _answer(

@@ -52,7 +52,7 @@ def compare(instance: Instance, tools: Tools, limits: Limits) -> Comparison:
     explored = _explored(instance)
     with scratch() as folder:
         graph = state_graph(model_of(instance), tools, folder, limits)
-    ours = _seen_by_us(explored)
+    ours = _seen_by_us(instance, explored)
     theirs: dict[Observable, str] = {}
     parents = _parents(graph)
     for name in parents:
@@ -105,11 +105,11 @@ def _explored(instance: Instance) -> list[Exploration]:
     return found
 
 
-def _seen_by_us(explored: Sequence[Exploration]) -> dict[Observable, Place]:
+def _seen_by_us(instance: Instance, explored: Sequence[Exploration]) -> dict[Observable, Place]:
     """What can be seen of our states, each with the first one where it is, fewest steps first."""
     found: dict[Observable, tuple[int, Place]] = {}
     for one in explored:
-        observer = Observer(one.system)
+        observer = Observer(instance, one.system)
         for state, (_, _, depth) in one.parents.items():
             seen = observer.seen(state)
             if seen not in found or depth < found[seen][0]:
@@ -156,7 +156,8 @@ def _moved(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
         now = after["at"][process]
         if was != now:
             name = f"{process[0]}@rank{process[1]}"
-            return f"{name} goes from {was['stage']} to {now['stage']} in round {now['round']}"
+            where = f" in round {now['round']}" if "round" in now else ""
+            return f"{name} goes from {was['stage']} to {now['stage']}{where}"
     for process, puts in before["flight"].items():
         later = after["flight"][process]
         if puts != later:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import linecache
 import re
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
@@ -15,6 +15,7 @@ from pathlib import Path
 from syncproof.checkers.explicit.check import assignments
 from syncproof.checkers.explicit.persistent import PersistentSets
 from syncproof.checkers.explicit.search import Budget, Meter, explore
+from syncproof.checkers.tla.schedules import refuse_other_schedules, schedule_of
 from syncproof.models.bounds import Bounds
 from syncproof.models.core import Unresolved
 from syncproof.models.errors import UserError
@@ -36,9 +37,15 @@ INVARIANTS = {
 }
 """The invariant that states each property; ``deadlock-free`` is TLC's own and `TERMINATION`."""
 
+OF_TOKENS = ("happens-before", "exactly-once")
+"""The properties of tokens that are consumed."""
+
 TERMINATION = "Termination"
 WITHIN = "Within"
 """The invariant that no run meets the in-flight bound."""
+
+SHIPPED = "syncproof.protocols."
+"""Where the protocols are that the modules state."""
 
 LARGEST_BLOCK = 512
 TOLD_APART = (Kind.PUT, Kind.QUIET, Kind.SYNC)
@@ -53,8 +60,17 @@ def specs_folder() -> Path:
 
 
 def module_of(kind: type[Protocol]) -> str:
-    """The module that states the protocol, named as its class; a `UserError` if there is none."""
+    """The module that states the protocol, named as its class; a `UserError` if there is none.
+
+    A class of somebody else may have the name of one of ours and do other things.
+    """
     name = kind.__name__
+    if not kind.__module__.startswith(SHIPPED):
+        raise UserError(
+            f"the TLA+ modules state the protocols that ship, not your {name}",
+            where="--engine tla",
+            expected="another engine",
+        )
     if not (specs_folder() / f"{name}.tla").is_file():
         modules = sorted(f.stem for f in specs_folder().glob("*.tla"))
         raise UserError(
@@ -91,29 +107,36 @@ def model_of(instance: Instance) -> Model:
     """The model of an instance; a `UserError` for what the modules do not state."""
     module = module_of(instance.kind)
     _refuse_uncovered(instance)
+    refuse_other_schedules(instance)
     settings = instance.protocol().settings()
     bounds, profile = instance.bounds, instance.profile
-    constants = {
+    declared = declared_constants(module)
+    sizes = {
         "Ranks": str(bounds.ranks),
         "Tokens": str(bounds.tokens_per_pair),
         "Rounds": str(bounds.rounds),
+    }
+    constants = {
+        **{name: value for name, value in sizes.items() if name in declared},
         "Ordering": spelled("none" if profile.ordering == "none" else "per_pair"),
         "InFlight": str(profile.in_flight),
         "Omitted": "{" + ", ".join(spelled(step) for step in omitted_steps(instance)) + "}",
         **{constant_name(name): spelled(value) for name, value in settings.items()},
     }
     values = [(name, f"= {value}") for name, value in sorted(constants.items())]
-    values.append(("Routings", "<- RunRoutings"))
-    text = f"---- MODULE {RUN} ----\nEXTENDS {module}\n{routings(instance)}\n====\n"
+    said = ""
+    if "Routings" in declared:
+        values.append(("Routings", "<- RunRoutings"))
+        said = routings(instance)
+    if "Schedule" in declared:
+        values.append(("Schedule", "<- Layer"))
+    text = f"---- MODULE {RUN} ----\nEXTENDS {module}\n{said}\n====\n"
     return Model(module, text, tuple(values))
 
 
 def check_constants(model: Model) -> None:
     """Refuse constants that the module does not declare: TLC 2.15 passes over them in silence."""
-    declared: set[str] = set()
-    for text in texts_of(model.module):
-        for block in re.findall(r"^CONSTANTS\n((?: .*\n)+)", text, re.MULTILINE):
-            declared |= set(re.findall(r"^ +(\w+),?$", block, re.MULTILINE))
+    declared = declared_constants(model.module)
     for name, _ in model.constants:
         if name not in declared:
             raise UserError(
@@ -121,6 +144,28 @@ def check_constants(model: Model) -> None:
                 where=f"{RUN}.cfg",
                 expected=f"one of {', '.join(sorted(declared))}",
             )
+
+
+def declared_constants(module: str) -> set[str]:
+    """The CONSTANTS of a module and of those that it extends."""
+    return {
+        name
+        for text in texts_of(module)
+        for block in re.findall(r"^CONSTANTS\n((?: .*\n)+)", text, re.MULTILINE)
+        for name in re.findall(r"^ +(\w+),?$", block, re.MULTILINE)
+    }
+
+
+def invariants_for(module: str, properties: Collection[str]) -> list[str]:
+    """The invariants that state these properties, and `WITHIN`."""
+    unasked = () if takes_tokens(module) else OF_TOKENS
+    asked = [name for name in INVARIANTS if name in properties and name not in unasked]
+    return [WITHIN, *(INVARIANTS[name] for name in asked)]
+
+
+def takes_tokens(module: str) -> bool:
+    """Whether processes of a module take tokens; if not, there is nothing to ask of them."""
+    return any(re.search(r"^    consumed\b", text, re.MULTILINE) for text in texts_of(module))
 
 
 def spelled(value: bool | int | str) -> str:
@@ -202,7 +247,8 @@ def _step_name(role: str, operation: Operation, text: str) -> str:
     """The name without a function; ``text`` is the source line."""
     kind = operation.kind.value
     if operation.slot is not None:
-        return f"{role} {kind} {operation.slot.region.name}"
+        # Of a schedule's "tensor hidden@0" it is enough that it is a tensor
+        return f"{role} {kind} {operation.slot.region.name.partition(' ')[0]}"
     is_end = operation.kind is Kind.QUIET and "kernel_end" in text
     return f"{role} {kind} kernel_end" if is_end else f"{role} {kind}"
 
@@ -289,7 +335,16 @@ def steps_of_roles(instance: Instance) -> list[RoleStep]:
 
 
 def _searched(instance: Instance) -> System:
-    """The system under the first value of every choice, its tables filled."""
+    """The system under the first value of every choice, its tables filled.
+
+    A queue of a schedule takes the same steps in every run, of which there are many.
+    """
+    if schedule_of(instance) is not None:
+        system = instance.system({})
+        ready = [system.initial_transition()]
+        while ready:
+            ready = system.transitions(ready[0].state)
+        return system
     choices = dict(next(iter(assignments(instance))))
     while True:
         system = instance.system(choices)

@@ -6,10 +6,12 @@ that each process has in flight, and who has finished. Where a process stands is
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
+from syncproof.checkers.tla.schedules import Code, place_of, writers_of
+from syncproof.models.instance import Instance
 from syncproof.models.memory import Cell
 from syncproof.models.outbox import Outbox
 from syncproof.models.system import System
@@ -21,10 +23,6 @@ CellName = tuple[str, int, tuple[int, ...], str]
 
 ProcessName = tuple[str, int, int]
 """Role, rank and instance."""
-
-Code = tuple[int, ...]
-"""A value as the modules write it: a sequence of integers."""
-
 
 Flying = tuple[tuple[tuple[CellName, Code], ...], ...]
 """Puts in flight, each with the cells that it writes."""
@@ -59,17 +57,19 @@ def _number(value: Hashable) -> int:
 
 def cell_name(cell: Cell) -> CellName:
     """The name of a cell of whole blocks."""
-    return (cell.slot.region.name, cell.slot.rank, cell.slot.place, cell.field)
+    region, place = place_of(cell.slot.region.name, cell.slot.place)
+    return (region, cell.slot.rank, place, cell.field)
 
 
 class Observer:
-    """Sees the states of one system, which are many and share most of what they hold."""
+    """Sees the states of one system of an instance; they are many and share most of their parts."""
 
-    def __init__(self, system: System) -> None:
+    def __init__(self, instance: Instance, system: System) -> None:
         self.system = system
+        self._writer = writers_of(instance)
         self._cells = [cell_name(cell) for cell in system.cells]
         self._processes = [process_name(system, p) for p in range(system.processes)]
-        self._value = cache(lambda number: coded(system.values[number]))
+        self._value = cache(self._value_of)
         self._outbox = cache(self._outbox_of)
         self._consumed = cache(self._consumed_by)
 
@@ -79,19 +79,31 @@ class Observer:
         nodes = [system.node(state, p) for p in range(system.processes)]
         outboxes = state[system.first_outbox : system.first_outbox + system.processes]
         return Observable(
-            tuple(sorted((names[p], self._consumed(node.ledger)) for p, node in enumerate(nodes))),
+            _taken((names[p], self._consumed(node.ledger)) for p, node in enumerate(nodes)),
             tuple(
-                sorted((c, self._value(system.value(state, i))) for i, c in enumerate(self._cells))
+                sorted(
+                    (c, self._value(c[-1], system.value(state, i)))
+                    for i, c in enumerate(self._cells)
+                )
             ),
             tuple(sorted((names[p], self._outbox(box)) for p, box in enumerate(outboxes))),
             frozenset(names[p] for p, node in enumerate(nodes) if node.state == "done"),
         )
 
+    def _value_of(self, field: str, number: int) -> Code:
+        value = self.system.values[number]
+        return (self._writer(value) if field == "tile" else None) or coded(value)
+
     def _outbox_of(self, number: int) -> Flying:
         box: Outbox = self.system.outboxes[number]
         return tuple(
             sorted(
-                tuple(sorted((self._cells[c], self._value(v)) for c, v, _ in each.packet.writes))
+                tuple(
+                    sorted(
+                        (self._cells[c], self._value(self._cells[c][-1], v))
+                        for c, v, _ in each.packet.writes
+                    )
+                )
                 for each in box
             )
         )
@@ -99,6 +111,13 @@ class Observer:
     def _consumed_by(self, ledger: int) -> tuple[Code, ...]:
         _, consumed = self.system.ledger.contents[ledger]
         return tuple(sorted(coded_key(key) for key, count in consumed for _ in range(count)))
+
+
+def _taken(
+    consumed: Iterable[tuple[ProcessName, tuple[Code, ...]]],
+) -> tuple[tuple[ProcessName, tuple[Code, ...]], ...]:
+    """What each process has taken, of those who have."""
+    return tuple(sorted(each for each in consumed if each[1]))
 
 
 def process_name(system: System, number: int) -> ProcessName:
@@ -116,11 +135,9 @@ def coded_key(key: Hashable) -> Code:
 def seen_in(state: Mapping[str, Any]) -> Observable:
     """What can be seen of a state of a module."""
     return Observable(
-        tuple(
-            sorted(
-                (process, tuple(sorted(each["token"] for each in taken)))
-                for process, taken in state["consumed"].items()
-            )
+        _taken(
+            (process, tuple(sorted(each["token"] for each in taken)))
+            for process, taken in state.get("consumed", {}).items()
         ),
         tuple(
             sorted(cell for slot, block in state["memory"].items() for cell in _cells(slot, block))

@@ -103,7 +103,7 @@ def followed(instance: Instance, states: States) -> tuple[System, Choices, Taken
         raise Disagreement(
             f"step {left.position} of the TLA+ run is not possible in our model"
         ) from None
-    observer = Observer(system)
+    observer = Observer(instance, system)
     start = system.initial_transition().state
     for number, state in enumerate([start, *(t.state for _, t in taken)]):
         ours, theirs = observer.seen(state), seen_in(states[number])

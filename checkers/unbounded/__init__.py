@@ -1,1 +1,1 @@
-"""Any number of rounds: the shift quotient, its invariant, and any number of ranks."""
+"""Any number of rounds: the shift quotient and its invariant."""

@@ -20,10 +20,9 @@ from syncproof.checkers.unbounded.channel import (
     Term,
     settled,
 )
-from syncproof.checkers.unbounded.liveness import live_at
+from syncproof.checkers.unbounded.liveness import LiveIdentity
 from syncproof.models.automaton import Automaton
-from syncproof.models.identity import WRITERS, Identity, Refusal, Walk, discard
-from syncproof.models.identity_scan import NULL, Refused
+from syncproof.models.identity import WRITERS, Refusal, Walk, discard
 from syncproof.models.lowering import Action
 from syncproof.models.nodes import Edge, Ledger, Node
 from syncproof.models.operations import (
@@ -43,11 +42,7 @@ MOST_ROUNDS = 64
 """A role whose local states have not come back after so many rounds does not come back."""
 
 
-LOOKING_INSIDE = ("type", "hasattr")
-"""What tells a round from a number."""
-
-
-class RoundIdentity(Identity):
+class RoundIdentity(LiveIdentity):
     """Fingerprints in which every round is relative to the role's own, its *base*.
 
     The base is the number that `core.rounds` would give next, or that it did not give any more.
@@ -78,21 +73,11 @@ class RoundIdentity(Identity):
         self._places.append(len(walk.tokens))
         walk.tokens.append(each.number_)
 
-    def _chain(self, coroutine: CoroutineType[Any, Any, Any]) -> Any:
-        """The frames, without the variables that are not read any more."""
-        frames = super()._chain(coroutine)
-        for _, code, frame, found in frames[:-1]:  # the last holds the operation itself
-            live = live_at(code, frame.f_lasti)
-            for i, name in enumerate(code.co_varnames):
-                if name not in live and name not in code.co_cellvars:
-                    found[i] = NULL
-        return frames
-
     def _tokens(self, coroutine: CoroutineType[Any, Any, Any]) -> list[Any]:
         self._places.clear()
         self._counting.clear()
         tokens = super()._tokens(coroutine)
-        self._refuse_looking_inside()
+        self.refuse_looking_inside()
         over = not self._counting and self.before is not None
         self.base = max(self._counting) if self._counting else self.before
         base = self.base or 0
@@ -101,12 +86,6 @@ class RoundIdentity(Identity):
         self.oldest = min((tokens[place] for place in self._places), default=0)
         kind = "over" if over else "before" if self.base is None else "within"
         return [kind, base % self._modulus, *tokens]
-
-    def _refuse_looking_inside(self) -> None:
-        """A role that can ask what a round is made of would see that it is no number."""
-        for name in LOOKING_INSIDE:
-            if self._environment.names_built_in(name):
-                raise Refused(f"{name}() of a value may be asked for")
 
 
 @dataclass(frozen=True)

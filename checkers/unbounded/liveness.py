@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import dis
 from functools import cache
-from types import CodeType
+from types import CodeType, CoroutineType
+from typing import Any
 
-from syncproof.models.identity_scan import Refused
+from syncproof.models.identity import Identity
+from syncproof.models.identity_scan import NULL, Refused
 
 NEVER_ON = (
     "JUMP_FORWARD",
@@ -23,6 +25,29 @@ NEVER_ON = (
     "RAISE_VARARGS",
 )
 """What never goes on to the next instruction (CPython 3.11 to 3.13)."""
+
+LOOKING_INSIDE = ("type", "hasattr")
+"""What tells an opaque value from a number."""
+
+
+class LiveIdentity(Identity):
+    """Fingerprints without the variables that are not read any more, for opaque values."""
+
+    def _chain(self, coroutine: CoroutineType[Any, Any, Any]) -> Any:
+        """The frames, without the variables that are not read any more."""
+        frames = super()._chain(coroutine)
+        for _, code, frame, found in frames[:-1]:  # the last holds the operation itself
+            live = live_at(code, frame.f_lasti)
+            for i, name in enumerate(code.co_varnames):
+                if name not in live and name not in code.co_cellvars:
+                    found[i] = NULL
+        return frames
+
+    def refuse_looking_inside(self) -> None:
+        """A role that can ask what such a value is made of would see that it is no number."""
+        for name in LOOKING_INSIDE:
+            if self._environment.names_built_in(name):
+                raise Refused(f"{name}() of a value may be asked for")
 
 
 @cache

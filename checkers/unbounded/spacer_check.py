@@ -298,7 +298,7 @@ def _verdict(
         routing if isinstance(routing, str) else "as given",
         (*rests_on, meaning, *dict.fromkeys(opinion.notes)),
         opinion.trace,
-        work,
+        work=work,
     )
 
 

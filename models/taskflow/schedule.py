@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import NamedTuple, Protocol
+
+from syncproof.models.taskflow.pairs import Pairs, pairs_of
 
 VERSION = 1
 """Of the file format."""
@@ -155,6 +158,21 @@ class Schedule:
     pools: Mapping[str, Pool] = field(default_factory=dict)
     launches: Launches = field(default_factory=Launches)
     places: Places = field(default_factory=NoPlaces, compare=False, repr=False)
+
+    @cached_property
+    def event_numbers(self) -> dict[str, int]:
+        """The place of each event among all."""
+        return dict(zip(self.events, range(len(self.events)), strict=True))
+
+    @cached_property
+    def all_waits(self) -> Pairs:
+        """The waits of all tasks as arrays."""
+        return pairs_of((task.waits for task in self.tasks), self.event_numbers)
+
+    @cached_property
+    def all_triggers(self) -> Pairs:
+        """The triggers of all tasks as arrays."""
+        return pairs_of((task.triggers for task in self.tasks), self.event_numbers)
 
     def by_queue(self) -> dict[str, list[int]]:
         """The numbers of the tasks of each queue, in order."""

@@ -9,6 +9,8 @@ import difflib
 import math
 from collections.abc import Iterable
 
+import numpy as np
+
 from syncproof.models.errors import UserError
 from syncproof.models.taskflow.schedule import (
     BARRIERS,
@@ -33,11 +35,15 @@ LARGEST = {"ranks": 4096, "launches": 1000, "tiles": 1 << 31}
 
 def validate(schedule: Schedule) -> None:
     """Raise a `UserError` for the first part that cannot be meant."""
-    _in_range(schedule, ("ranks",), "ranks", schedule.ranks, 1, LARGEST["ranks"])
+    ranks = schedule.ranks
+    _in_range(schedule, ("ranks",), "ranks", ranks, 1, LARGEST["ranks"])
     _validate_parts(schedule)
     for event in schedule.events.values():
-        _validate_event(schedule, event)
+        is_plain = event.kind == COUNTER and event.id is None and not event.cores
+        if not (is_plain and 0 <= event.rank < ranks):
+            _validate_event(schedule, event)
     _validate_ids(schedule)
+    doubtful = _doubtful(schedule)
     names: dict[str, int] = {}
     for number, task in enumerate(schedule.tasks):
         if names.setdefault(task.name, number) != number:
@@ -49,6 +55,8 @@ def validate(schedule: Schedule) -> None:
                 f"another name than that of {first}",
             )
         _validate_task(schedule, number, task)
+        if number in doubtful:
+            _validate_pairs(schedule, number, task)
     _validate_use(schedule)
     _validate_launches(schedule)
 
@@ -106,13 +114,6 @@ def _validate_parts(schedule: Schedule) -> None:
 
 
 def _validate_event(schedule: Schedule, event: Event) -> None:
-    if (
-        event.kind == COUNTER
-        and not event.cores
-        and event.id is None
-        and (0 <= event.rank < schedule.ranks)
-    ):
-        return
     path = ("events", event.name)
     _known(schedule, path, "kind of event", event.kind, KINDS)
     _in_range(schedule, path, f"the rank of {event.name!r}", event.rank, 0, schedule.ranks - 1)
@@ -176,7 +177,7 @@ def _validate_ids(schedule: Schedule) -> None:
     """Counters are never free again within a launch: two of one rank cannot share an id."""
     taken: dict[tuple[int, int], str] = {}
     for event in schedule.events.values():
-        if event.kind == COUNTER and event.id is not None:
+        if event.id is not None and event.kind == COUNTER:
             other = taken.setdefault((event.rank, event.id), event.name)
             if other != event.name:
                 raise _error(
@@ -206,14 +207,36 @@ def _validate_task(schedule: Schedule, number: int, task: Task) -> None:
             tensor = schedule.tensors.get(access.tensor)
             if tensor is None or not 0 <= access.first < access.last <= tensor.tiles:
                 raise _wrong_tiles(schedule, number, key, access)
-    rank = schedule.rank_of(task)
+
+
+def _doubtful(schedule: Schedule) -> set[int]:
+    """The tasks with anything but waits for counters of their own rank and triggers of counters.
+
+    A task of an unknown queue is refused before its pairs are looked at.
+    """
+    events = schedule.events.values()
+    # One more for events that are not known: their number is -1.
+    is_counter = np.array([event.kind == COUNTER for event in events] + [False])
+    ranks = {name: queue.rank for name, queue in schedule.queues.items()}
+    rank_of_event = np.array([event.rank for event in events] + [-1])
+    rank_of_task = np.array([ranks.get(task.queue, -1) for task in schedule.tasks], dtype=np.int64)
+    found: set[int] = set()
+    for pairs in (schedule.all_waits, schedule.all_triggers):
+        tasks = pairs.tasks()
+        is_plain = is_counter[pairs.event] & (pairs.amount >= 1) & (pairs.amount <= LARGEST_COUNT)
+        if pairs is schedule.all_waits:
+            is_plain &= rank_of_event[pairs.event] == rank_of_task[tasks]
+        found.update(tasks[~is_plain].tolist())
+    return found
+
+
+def _validate_pairs(schedule: Schedule, number: int, task: Task) -> None:
     for key, pairs in (("waits", task.waits), ("triggers", task.triggers)):
         for name, amount in pairs:
             event = schedule.events.get(name)
-            if event is None or not 1 <= amount <= LARGEST_COUNT:
+            if event is None or type(amount) is not int or not 1 <= amount <= LARGEST_COUNT:
                 raise _wrong_event(schedule, number, key, name, amount)
-            if event.kind != COUNTER or (key == "waits" and event.rank != rank):
-                _validate_side(schedule, number, task, key, event, amount)
+            _validate_side(schedule, number, task, key, event, amount)
 
 
 def _wrong_tiles(schedule: Schedule, number: int, key: str, access: Tiles) -> UserError:
@@ -289,16 +312,20 @@ def _validate_side(
 
 def _validate_use(schedule: Schedule) -> None:
     """Whoever waits, waits for an event that somebody triggers."""
-    triggered = {name for task in schedule.tasks for name, _ in task.triggers}
-    for number, task in enumerate(schedule.tasks):
-        for name, _ in task.waits:
-            if name not in triggered:
-                raise _error(
-                    schedule,
-                    ("tasks", number, "waits", name),
-                    f"task {task.name!r} waits for {name!r}, which nobody triggers",
-                    "a trigger",
-                )
+    is_triggered = np.zeros(len(schedule.events) + 1, dtype=bool)
+    is_triggered[schedule.all_triggers.event] = True
+    waits = schedule.all_waits
+    missing = np.flatnonzero(~is_triggered[waits.event])
+    if missing.size:
+        number = int(waits.tasks()[missing[0]])
+        task = schedule.tasks[number]
+        name = task.waits[int(missing[0] - waits.start[number])][0]
+        raise _error(
+            schedule,
+            ("tasks", number, "waits", name),
+            f"task {task.name!r} waits for {name!r}, which nobody triggers",
+            "a trigger",
+        )
 
 
 def _validate_launches(schedule: Schedule) -> None:

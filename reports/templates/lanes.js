@@ -29,7 +29,7 @@ function layOut() {
   layout = { lanes, flights, x, width, indent, words, height: view.shown.length * ROW + END };
 }
 
-// Each put from issue to landing, as places among the rows; those that never land go to the end.
+// Each put from issue to landing, as places among the rows; those that never land end at once.
 function flightsOf() {
   const flights = [];
   for (const [place, number] of view.shown.entries()) {
@@ -38,7 +38,7 @@ function flightsOf() {
       flights.push({ from: view.places.get(put), to: place, lane: run.steps[put].lane, lost: false });
     }
     if (issues > (landings.get(number) ?? []).length) {
-      flights.push({ from: place, to: view.shown.length, lane, lost: true });
+      flights.push({ from: place, to: place, lane, lost: true });
     }
   }
   return flights.sort((one, other) => one.from - other.from || one.to - other.to);
@@ -46,7 +46,7 @@ function flightsOf() {
 
 function giveTracks(flights) {
   const free = [];
-  for (const flight of flights) {
+  for (const flight of flights.filter((each) => !each.lost)) {
     let track = free.findIndex((until) => until <= flight.from);
     if (track < 0) track = free.push(0) - 1;
     free[track] = flight.to;
@@ -155,9 +155,12 @@ function flightLine({ from, to, lane, lost, track }) {
   const y1 = middleOf(from);
   const y2 = middleOf(to);
   const chosen = view.position === from || view.position === to ? " chosen" : "";
-  let path = `M${x.get(lane)} ${y1}H${turn - 4}Q${turn} ${y1} ${turn} ${y1 + 6}`;
-  if (lost) return [draw("path", { class: `flight lost${chosen}`, d: `${path}V${y2}` })];
-  path += `V${y2 - 6}Q${turn} ${y2} ${turn + 4} ${y2}H${end - 8}`;
+  const turned = `M${x.get(lane)} ${y1}H${turn - 4}Q${turn} ${y1} ${turn} ${y1 + 6}`;
+  if (lost) {
+    const stub = draw("path", { class: `flight lost${chosen}`, d: `M${x.get(lane)} ${y1}H${end - 10}` });
+    return [stub, draw("circle", { class: `open${chosen}`, cx: end - 6.5, cy: y1, r: 3.5 })];
+  }
+  const path = `${turned}V${y2 - 6}Q${turn} ${y2} ${turn + 4} ${y2}H${end - 8}`;
   const tip = `M${end - 5} ${y2}l-6 -3.5v7z`;
   return [draw("path", { class: `flight${chosen}`, d: path }), draw("path", { class: "tip", d: tip })];
 }

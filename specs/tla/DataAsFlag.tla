@@ -41,13 +41,16 @@ VARIABLES
     \* @type: $process -> Seq({ token: $value, right: Bool });
     consumed
 
+\* @type: $slot;
 common == <<memory, flight, at, told, consumed, routing>>
 
 Empty == 0
 Arrived == 1
 Halves == 2
 
+\* @type: Int => $process;
 Sender(r) == <<"sender", r, 0>>
+\* @type: Int => $process;
 Receiver(r) == <<"receiver", r, 0>>
 Process == {Sender(r) : r \in Rank} \cup {Receiver(r) : r \in Rank}
 
@@ -56,6 +59,7 @@ Kept(step) == step \notin Omitted
 (***************************************************************************)
 (* Memory.                                                                 *)
 (***************************************************************************)
+\* @type: (Int, Int, Int) => $slot;
 Status(owner, source, k) == <<"status", owner, <<source, k % Halves>>>>
 StatusFields == {"flag", "count", "unused"}
 StatusSlots ==
@@ -66,6 +70,7 @@ StatusCells == {<<"status", "flag">>, <<"status", "count">>}
 FlagAndCount(flag, count) ==
     [f \in {"flag", "count"} |-> IF f = "flag" THEN Number(flag) ELSE Number(count)]
 
+\* @type: (Int, Int, Int, Int) => $slot;
 WindowSlot(owner, source, t, k) == <<"window", owner, <<source, t, k % Windows>>>>
 Turns == 0 .. Windows - 1
 WindowSlots == {WindowSlot(r, s, t, k) : r \in Rank, s \in Rank, t \in 0 .. Tokens - 1, k \in Turns}

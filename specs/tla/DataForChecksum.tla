@@ -36,12 +36,15 @@ VARIABLES
     \* @type: Int -> $value;
     checksum
 
+\* @type: $slot;
 own == <<repeated, batch, checksum>>
+\* @type: $slot;
 vars == <<common, own>>
 
 NoChecksum == Mark
 NothingYet == [leads |-> <<>>, total |-> 0]
 
+\* @type: (Int, Int, Int) => $slot;
 TotalSlot(owner, source, k) == <<"total", owner, <<source, k % Windows>>>>
 TotalSlots == {TotalSlot(r, s, k) : r \in Rank, s \in Rank, k \in Turns}
 

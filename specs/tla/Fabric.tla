@@ -43,6 +43,7 @@ VARIABLES
     \* @type: $process -> Seq($put);
     flight
 
+\* @type: $slot;
 fabric == <<memory, flight>>
 
 Rank == 0 .. Ranks - 1

@@ -24,6 +24,7 @@ CONSTANTS
 ASSUME OnePut
 
 Half(k) == k % Windows
+\* @type: (Int, Int, Int, Int) => $slot;
 Window(owner, source, t, k) == <<"window", owner, <<source, t, Half(k)>>>>
 WindowSlots ==
     {Window(r, s, t, k) : r \in Rank, s \in Rank, t \in 0 .. Tokens - 1, k \in 0 .. Windows - 1}
@@ -101,15 +102,9 @@ Init ==
 (* place (NextKernel).                                                      *)
 Next == ProgramsNext(Program)
 
-CoreStep(p) == ProcessStep(p, Program)
-RankStep(r) == SyncStep(OnRank(r), "rank", Program)
-
-(* Every process that can go on does, and the fabric delivers every put.    *)
-Fairness ==
-    /\ \A p \in Process : WF_vars(CoreStep(p)) /\ WF_vars(Landing(p, 1))
-    /\ \A r \in Rank : WF_vars(RankStep(r))
-
 Spec == Init /\ [][Next]_vars /\ Fairness
+
+HasStepIsEnabled == HasStep <=> ENABLED <<Next>>_vars
 
 Termination == <>AllDone
 ExactlyOnce == ExactlyOnceOf(TokensSent)

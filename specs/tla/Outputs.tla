@@ -6,6 +6,7 @@
 (***************************************************************************)
 EXTENDS Programs
 
+\* @type: (Int, Int, Int) => $slot;
 Output(r, position, k) == <<"output.tokens", r, <<position, k % 2>>>>
 Places == 0 .. (IF (Ranks - 1) * Tokens > 1 THEN (Ranks - 1) * Tokens ELSE 1) - 1
 OutputSlots == {Output(r, position, k) : r \in Rank, position \in Places, k \in 0 .. 1}

@@ -20,7 +20,9 @@ CONSTANTS
 
 ASSUME TokenCores = 1 /\ CountCores = 1
 
+\* @type: Int => $process;
 TokenCore(r) == <<"token_core", r, 0>>
+\* @type: Int => $process;
 CountCore(r) == <<"count_core", r, 0>>
 Process == {TokenCore(r) : r \in Rank} \cup {CountCore(r) : r \in Rank}
 Cores == TokenCores + CountCores
@@ -28,17 +30,28 @@ Cores == TokenCores + CountCores
 \* @type: $process => Int;
 CoreNumber(p) == IF p[1] = "token_core" THEN p[3] ELSE TokenCores + p[3]
 
-Status(part, owner, source, half) == <<part \o "status", owner, <<source, half>>>>
-Offset(part, owner, core, source) == <<part \o "offset", owner, <<core, source>>>>
-Signal(part, owner, core, source) == <<part \o "signal", owner, <<core, source>>>>
+(* The name of a region here; only TLC can join strings. *)
+\* @type: (Str, Str) => Str;
+Named(part, region) ==
+    IF part = "" THEN region
+    ELSE CASE region = "status" -> "counting.status"
+           [] region = "offset" -> "counting.offset"
+           [] region = "signal" -> "counting.signal"
+
+\* @type: (Str, Int, Int, Int) => $slot;
+Status(part, owner, source, half) == <<Named(part, "status"), owner, <<source, half>>>>
+\* @type: (Str, Int, Int, Int) => $slot;
+Offset(part, owner, core, source) == <<Named(part, "offset"), owner, <<core, source>>>>
+\* @type: (Str, Int, Int, Int) => $slot;
+Signal(part, owner, core, source) == <<Named(part, "signal"), owner, <<core, source>>>>
 CountSlots(part, halves) ==
     {Status(part, r, s, h) : r \in Rank, s \in Rank, h \in 0 .. halves - 1}
       \cup {Offset(part, r, c, s) : r \in Rank, c \in 0 .. Cores - 1, s \in Rank}
       \cup {Signal(part, r, c, s) : r \in Rank, c \in 0 .. Cores - 1, s \in Rank}
 CountFields(part, slot) ==
-    CASE slot[1] = part \o "status" -> {"flag", "count", "unused"}
-      [] slot[1] = part \o "offset" -> {"offset", "count", "unused"}
-      [] slot[1] = part \o "signal" -> {"lead"}
+    CASE slot[1] = Named(part, "status") -> {"flag", "count", "unused"}
+      [] slot[1] = Named(part, "offset") -> {"offset", "count", "unused"}
+      [] slot[1] = Named(part, "signal") -> {"lead"}
 
 \* @type: (Str, Int, Str, Int) => $block;
 Two(one, n, other, m) ==

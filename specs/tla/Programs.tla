@@ -40,6 +40,7 @@ VARIABLES
     \* @type: Bool;
     failed
 
+\* @type: $slot;
 vars == <<memory, flight, routing, at, todo, known, consumed, failed>>
 
 Kept(step) == step \notin Omitted
@@ -47,6 +48,7 @@ Kept(step) == step \notin Omitted
 (***************************************************************************)
 (* Instructions.                                                           *)
 (***************************************************************************)
+\* @type: $slot;
 NoSlot == <<"", 0, <<>>>>
 Nothing ==
     [op |-> "", puts |-> <<>>, slot |-> NoSlot, fields |-> {}, field |-> "",
@@ -80,6 +82,7 @@ Waits(op, slot, fields, field, value, isKept) ==
     <<[Nothing EXCEPT !.op = IF isKept THEN op ELSE "load", !.slot = slot, !.fields = fields,
                       !.field = field, !.value = value]>>
 
+\* @type: Seq($instruction);
 Quiets == <<[Nothing EXCEPT !.op = "quiet"]>>
 
 (* sync: all processes of the "rank", or of "all" ranks, are here. *)
@@ -214,6 +217,33 @@ ProgramsNext(Program(_, _, _)) ==
     \/ SyncStep(DOMAIN at, "all", Program)
     \/ \E p \in DOMAIN at : \E i \in DOMAIN flight[p] : Landing(p, i)
     \/ Terminated
+
+(***************************************************************************)
+(* Fairness.                                                               *)
+(***************************************************************************)
+(* A process, the processes of a group, or the fabric has a step.  This is *)
+(* ENABLED <<Next>>_vars (HasStepIsEnabled), which TLC takes much longer   *)
+(* to find out.                                                            *)
+\* @type: $process => Bool;
+CanGoOn(p) ==
+    LET stage == at[p].stage
+    IN /\ stage \notin {"done", "sync"}
+       /\ stage \in Reading => Passes(todo[p][1], memory[todo[p][1].slot])
+       /\ stage = "quiet" => Quieted(p)
+
+\* @type: (Set($process), Str) => Bool;
+AreAt(ps, group) == \A p \in ps : at[p].stage = "sync" /\ todo[p][1].group = group
+
+HasStep ==
+    \/ \E p \in DOMAIN at : CanGoOn(p) \/ flight[p] # <<>>
+    \/ \E r \in Rank : AreAt(OnRank(r), "rank")
+    \/ AreAt(DOMAIN at, "all")
+
+(* WF_vars(Next): as long as there is a step, one is taken.  This follows   *)
+(* from weak fairness of every process and of the fabric and asks less, so  *)
+(* that what ends under it ends under that too.  It is enough, as programs  *)
+(* have no loops, and every step goes on in one or lands a put.             *)
+Fairness == []<>(~ HasStep) \/ []<><<TRUE>>_vars
 
 (***************************************************************************)
 (* Properties.                                                             *)

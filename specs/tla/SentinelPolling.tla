@@ -21,6 +21,7 @@ VARIABLES
     \* @type: Set($value);
     alike
 
+\* @type: $slot;
 vars == <<common, alike>>
 
 Sentinel == Mark

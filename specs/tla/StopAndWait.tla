@@ -12,6 +12,7 @@ CONSTANTS
 
 vars == common
 
+\* @type: (Int, Int, Int, Int) => $slot;
 FlagSlot(owner, source, t, k) == <<"flag", owner, <<source, t, k % Windows>>>>
 FlagSlots == {FlagSlot(r, s, t, k) : r \in Rank, s \in Rank, t \in 0 .. Tokens - 1, k \in Turns}
 

@@ -23,6 +23,7 @@ Sentinel == Mark
 Dispatch(l) == 2 * l
 Combine(l) == 2 * l + 1
 
+\* @type: (Int, Int, Int, Int) => $slot;
 Window(owner, source, t, call) == <<"scheme.window", owner, <<source, t, call % Windows>>>>
 WindowSlots ==
     {Window(r, s, t, h) : r \in Rank, s \in Rank, t \in 0 .. Tokens - 1, h \in 0 .. Windows - 1}
@@ -159,15 +160,9 @@ Init ==
 
 Next == ProgramsNext(Program)
 
-CoreStep(p) == ProcessStep(p, Program)
-RankStep(r) == SyncStep(OnRank(r), "rank", Program)
-
-(* Every process that can go on does, and the fabric delivers every put.    *)
-Fairness ==
-    /\ \A p \in Process : WF_vars(CoreStep(p)) /\ WF_vars(Landing(p, 1))
-    /\ \A r \in Rank : WF_vars(RankStep(r))
-
 Spec == Init /\ [][Next]_vars /\ Fairness
+
+HasStepIsEnabled == HasStep <=> ENABLED <<Next>>_vars
 
 Termination == <>AllDone
 

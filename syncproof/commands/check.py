@@ -16,10 +16,18 @@ from syncproof.budget import available_cores, default_memory, memory_ceiling, pa
 from syncproof.checkers.explicit.check import Interrupted
 from syncproof.checkers.explicit.search import Budget, resident_bytes
 from syncproof.commands.drawings import Drawings
-from syncproof.engines import Engine, combined, engines_for, unbounded_engines_for, unfinished
+from syncproof.engines import (
+    Engine,
+    any_ranks_engines_for,
+    combined,
+    engines_for,
+    unbounded_engines_for,
+    unfinished,
+)
 from syncproof.models.errors import UserError
-from syncproof.models.verdict import EXIT_CODES, SCHEMA, Answer, Verdict, to_data
+from syncproof.models.verdict import EXIT_CODES, SCHEMA, Answer, Chains, Verdict, to_data
 from syncproof.registry import blaming, find
+from syncproof.reports.chains import print_chains
 from syncproof.reports.columns import print_columns
 from syncproof.reports.files import STANDARD_OUTPUT, check_writable, to_json, write_text
 from syncproof.reports.progress import Progress
@@ -48,6 +56,7 @@ class Output:
     verbose: bool = False
     timings: bool = False
     drawings: Drawings = field(default_factory=Drawings)
+    is_why: bool = False
 
     @property
     def to_standard_output(self) -> bool:
@@ -67,10 +76,14 @@ class Output:
 
 @dataclass(frozen=True)
 class Answered:
-    """What the engines said, in the order they were asked; ``interrupted`` if not all could."""
+    """What the engines said, in the order they were asked; ``interrupted`` if not all could.
+
+    ``chains`` are what carries the blocks of a proof, where that was asked for.
+    """
 
     verdicts: tuple[Verdict, ...]
     interrupted: bool = False
+    chains: Chains | None = None
 
     @property
     def verdict(self) -> Verdict:
@@ -80,12 +93,13 @@ class Answered:
         whole = replace(self.verdicts[0], properties=properties)
         chosen = next((v for v in self.verdicts if v.answer is whole.answer), self.verdicts[0])
         engines = ",".join(each.engine for each in self.verdicts)
-        return replace(chosen, engine=engines, properties=properties)
+        chains = self.chains or chosen.chains
+        return replace(chosen, engine=engines, properties=properties, chains=chains)
 
     def data(self) -> dict[str, Any]:
         """JSON: the one verdict, or all of them with what they say together."""
         if len(self.verdicts) == 1:
-            return dict(to_data(self.verdicts[0]))
+            return dict(to_data(self.verdict))
         together = to_data(self.verdict)["properties"]
         each = [to_data(verdict) for verdict in self.verdicts]
         return {"schema": SCHEMA, "kind": "comparison", "properties": together, "verdicts": each}
@@ -94,13 +108,14 @@ class Answered:
 def run(request: Request, output: Output, also: Sequence[str] = ()) -> int:
     """Answer a request; gives the exit code."""
     output.check()
-    engines = _engines(request)
+    engines = engines_of(request)
     memory = parse_size(request.memory) if request.memory else default_memory()
     threads = request.threads or available_cores()
     budget = Budget(request.budget_states, request.budget_seconds, memory, threads)
     with redirect_stdout(sys.stderr):
         asked = resolve(request, find(request.protocol, also), unbounded=True)
         answered = ask(asked, engines, budget, timings=output.timings)
+        answered = explained(answered, asked, request, output)
     console = console_on(sys.stderr if output.to_standard_output else sys.stdout)
     report(console, answered, request, asked, output)
     write(answered, output)
@@ -116,7 +131,8 @@ def run(request: Request, output: Output, also: Sequence[str] = ()) -> int:
     return EXIT_CODES[answered.verdict.answer]
 
 
-def _engines(request: Request) -> Sequence[Engine]:
+def engines_of(request: Request) -> Sequence[Engine]:
+    """The engines that a request asks; `UserError` for options that they would not look at."""
     if request.cluster and not request.swarm:
         raise UserError("--cluster without --swarm", where="--cluster", expected="--swarm N")
     if request.threads and request.engine not in USING_THREADS:
@@ -127,6 +143,10 @@ def _engines(request: Request) -> Sequence[Engine]:
         raise UserError(what, where="--budget-states", expected="--budget-seconds")
     if request.swarm and request.unbounded:
         raise UserError("--swarm with --rounds unbounded", where="--swarm", expected="--rounds R")
+    if request.swarm and request.any_ranks:
+        raise UserError("--swarm with --ranks any", where="--swarm", expected="--ranks N")
+    if request.any_ranks:
+        return any_ranks_engines_for(request.engine)
     if request.unbounded:
         return unbounded_engines_for(request.engine)
     if not request.swarm:
@@ -183,6 +203,16 @@ def least_bytes(asked: Asked) -> int:
     return cells * LEAST_BYTES_OF_A_CELL
 
 
+def explained(answered: Answered, asked: Asked, request: Request, output: Output) -> Answered:
+    """The same with the chains that carry a proof, for a page or with ``--why``."""
+    is_asked = output.is_why or bool(output.drawings.html)
+    if not is_asked or answered.interrupted or answered.verdict.answer is not Answer.PROVED:
+        return answered
+    from syncproof.commands.why import chains_of  # z3 is seldom needed
+
+    return replace(answered, chains=chains_of(asked, request, output.is_why))
+
+
 def summary_of(asked: Asked) -> str:
     """What a protocol says of itself in its first line."""
     return (asked.subject.kind.__doc__ or "").strip().partition("\n")[0]
@@ -204,6 +234,8 @@ def report(
                 print_verdict(console, each, verbose=output.verbose)
         else:
             print_verdict(console, verdict, verbose=output.verbose)
+            if output.is_why and verdict.chains is not None:
+                print_chains(console, verdict.chains)
         if len(answered.verdicts) > 1:
             _print_counts(console, answered.verdicts)
         console.print()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import resource
+import shlex
 import sys
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
@@ -25,7 +25,7 @@ from syncproof.checkers.emulator.virtual import Timed, simulate
 from syncproof.models.errors import UserError
 from syncproof.registry import blaming, find
 from syncproof.reports.columns import print_columns
-from syncproof.reports.files import STANDARD_OUTPUT, check_writable, write_text
+from syncproof.reports.files import STANDARD_OUTPUT, check_writable, read_json, write_text
 from syncproof.reports.progress import Progress
 from syncproof.reports.terminal import console_on
 from syncproof.reports.text import many, printable
@@ -39,25 +39,29 @@ BYTES_OF_A_CELL = 600
 
 @dataclass(frozen=True)
 class Output:
-    """Where what is seen of a run goes; ``runs`` is how many there are, 0 for as time allows."""
+    """Where what is seen of a run goes; ``runs`` is how many there are, 0 for as time allows, and
+    ``bytes_from`` the file whose bytes tokens have."""
 
     log: str = ""
     quiet: bool = False
     runs: int = 1
+    bytes_from: str = ""
 
 
 def run(request: Request, options: Options, output: Output) -> int:
     """Run once; 0 complete, 1 wrong or stuck, 3 not finished, 4 not as the model has it."""
+    if output.log and output.bytes_from:
+        raise UserError("a log of bytes that it does not name", where="--log")
     if output.log:
         check_writable(output.log, "--log")
     if output.runs != 1 or options.adversary == EVERY_ADVERSARY:
         return run_series(request, options, output)
     with redirect_stdout(sys.stderr):
-        asked = resolve(request, find(request.protocol))
+        asked, options = _asked(request, options, output)
         lines: list[str] = []
         result = _run(asked, options, lines if output.log else None)
     console = console_on(sys.stderr if output.log == STANDARD_OUTPUT else sys.stdout)
-    report(console, request, options, result, quiet=output.quiet)
+    report(console, request, options, result, output)
     if output.log:
         first = header(
             asked.question,
@@ -78,7 +82,7 @@ def run_series(request: Request, options: Options, output: Output) -> int:
     if not output.runs and not options.seconds:
         raise UserError("--runs 0 without an end", where="--runs", expected="--seconds S")
     with redirect_stdout(sys.stderr):
-        asked = resolve(request, find(request.protocol))
+        asked, options = _asked(request, options, output)
         _check_size(asked)
         try:
             with Progress(sys.stderr) as progress, blaming(asked.subject, innermost=True):
@@ -88,18 +92,29 @@ def run_series(request: Request, options: Options, output: Output) -> int:
         except RoleRaised as error:
             raise UserError(str(error)) from error
     console = console_on(sys.stdout)
-    report(console, request, found.options, found.last, quiet=output.quiet)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    report(console, request, found.options, found.last, output)
     rate = found.blocks / found.seconds if found.seconds else 0.0
     console.print(
         Text(
             f"{many(found.runs, 'run')}, {many(found.steps, 'step')} ({found.walked:,} of them "
             f"walked through the model), {many(found.blocks, 'block')}, {rate:,.0f} blocks/s, "
-            f"{found.seconds:.0f} s, at most {peak} MiB"
+            f"{found.seconds:.0f} s, at most {found.peak} MiB ({found.first_peak} in the first run)"
         ),
         soft_wrap=True,
     )
     return EXIT_CODES[found.last.outcome]
+
+
+def _asked(request: Request, options: Options, output: Output) -> tuple[Asked, Options]:
+    """What is run and how, with the bytes of a file if one is named."""
+    asked = resolve(request, find(request.protocol))
+    if output.bytes_from:
+        from syncproof.checkers.emulator.twins import crafted, with_bytes
+
+        found = crafted(read_json(output.bytes_from))
+        instance, options = with_bytes(asked.instance, options, found)
+        asked = replace(asked, instance=instance)
+    return asked, options
 
 
 def _show(progress: Progress, machine: Machine) -> None:
@@ -143,8 +158,10 @@ def _print_times(console: Console, timed: Timed) -> None:
     console.print(table)
     console.print()
     print_columns(console, [(n, f"{value}  ({origin})") for n, value, origin in timed.parameters])
-    for text in timed.wrong:
+    for text in timed.wrong[:MOST_SHOWN]:
         console.print(Text(printable(text)), soft_wrap=True)
+    if len(timed.wrong) > MOST_SHOWN:
+        console.print(Text(f"  and {len(timed.wrong) - MOST_SHOWN} more"))
     if timed.blocked:
         print_waiting(console, "nobody can go on", timed.blocked, ())
     console.print()
@@ -199,10 +216,10 @@ def _check_size(asked: Asked) -> None:
 
 
 def report(
-    console: Console, request: Request, options: Options, result: Result, *, quiet: bool = False
+    console: Console, request: Request, options: Options, result: Result, output: Output
 ) -> None:
     """Print what a run came to, why, and the command that repeats it."""
-    if not quiet:
+    if not output.quiet:
         _explain(console, result)
     rate = result.blocks / result.seconds if result.seconds else 0.0
     walked = f"walked={result.walked} " if result.walked else ""
@@ -211,19 +228,23 @@ def report(
         f"{request.protocol}: {result.outcome} {broken}steps={result.steps} blocks={result.blocks} "
         f"{walked}seed={options.seed} schedule={options.schedule} adversary={options.adversary}"
     )
-    lines = [summary] if quiet else [summary, f"{rate:,.0f} blocks/s", again(request, options)]
+    lines = [summary, f"{rate:,.0f} blocks/s", again(request, options, output.bytes_from)]
+    if output.quiet:
+        lines = [summary]
     for line in lines:
         console.print(Text(printable(line)), soft_wrap=True)
 
 
-def again(request: Request, options: Options) -> str:
+def again(request: Request, options: Options, bytes_from: str = "") -> str:
     """The command that runs the same again."""
     words = request.command().split(" --engine ")[0].replace("check-protocol check", "run", 1)
     said = [f"again: check-protocol {words} --seed {options.seed} --schedule {options.schedule}"]
     defaults = Options()
-    for name in ("adversary", "payload", "domain"):
+    for name in ("adversary",) if bytes_from else ("adversary", "payload", "domain"):
         if getattr(options, name) != getattr(defaults, name):
             said.append(f"--{name} {getattr(options, name)}")
+    if bytes_from:
+        said.append(f"--bytes-from {shlex.quote(bytes_from)}")
     return " ".join(said)
 
 

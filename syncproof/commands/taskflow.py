@@ -15,9 +15,10 @@ from syncproof.checkers.schedule.check import Checking, check
 from syncproof.checkers.schedule.cost import contention, contention_over_time, gains, sending
 from syncproof.checkers.schedule.execution import Costs, execute
 from syncproof.checkers.schedule.program import unroll
+from syncproof.engines import engines_for
 from syncproof.models.errors import UserError
 from syncproof.models.taskflow.collector import collector_paused
-from syncproof.models.taskflow.findings import Cost
+from syncproof.models.taskflow.findings import HANG, Cost
 from syncproof.models.taskflow.format import json_schema
 from syncproof.models.taskflow.moe import BACKWARD, FORWARD, Layer
 from syncproof.models.taskflow.reading import read_schedule
@@ -30,6 +31,9 @@ from syncproof.reports.files import STANDARD_OUTPUT, check_writable, to_json, wr
 from syncproof.reports.gantt import LARGEST_SVG, Gantt, bars_of, to_perfetto, to_svg
 from syncproof.reports.terminal import console_on, print_answers
 from syncproof.reports.text import many, printable
+
+MOST_STATES, MOST_SECONDS = 500_000, 300.0
+"""After which an engine that looks at every interleaving gives up."""
 
 MOST_GAINS = 40
 """Implied events whose gains are simulated one by one."""
@@ -44,7 +48,7 @@ class Asked:
     direction: str = "both"
     launches: int = 1
     costs: Costs = field(default_factory=Costs)
-    explore: bool = False
+    engine: str = ""
     fabric: str = "cm384"
     json: str = ""
     svg: str = ""
@@ -73,6 +77,8 @@ def _run(asked: Asked) -> int:
     }
     if len(set(files.values())) < len(files):
         raise UserError("two outputs are one file", where="--json", expected="a file for each")
+    if asked.engine:
+        engines_for(asked.engine)  # a name that is none is said before anything is done
     schedules = schedules_of(asked)
     if len(schedules) > 1 and set(files) - {"json"}:
         raise UserError(
@@ -88,9 +94,11 @@ def _run(asked: Asked) -> int:
         found = check(schedule, asked.costs)
         answer = found.checked.answer
         report(console, schedule, found, asked)
-        explored = _explore(console, schedule, asked) if asked.explore else None
-        answers.append(combined(answer, explored))
-        data.append(found.checked.as_data())
+        explored = _explore(console, schedule, asked) if asked.engine else None
+        hangs = found.checked.of(HANG) is Answer.VIOLATED
+        answers.append(combined(answer, explored, hangs=hangs))
+        if asked.json:
+            data.append(found.checked.as_data())
         _write(schedule, found, asked)
     if asked.json:
         whole = (
@@ -114,12 +122,18 @@ def schedules_of(asked: Asked) -> list[Schedule]:
     return [generate(replace(asked.layer, direction=each), asked.launches) for each in passes]
 
 
-def combined(graph: Answer, explored: Answer | None) -> Answer:
-    """The answer of both: they may not contradict each other."""
+def combined(graph: Answer, explored: Answer | None, *, hangs: bool) -> Answer:
+    """The answer of both, which may not contradict each other.
+
+    What the graph refutes need not go wrong in any run on the chosen fabric: a threshold that
+    either of two tasks meets, say. A hang shows in every run.
+    """
     if explored in (None, Answer.UNDECIDED):
         return graph
     if graph is Answer.UNDECIDED:
         return explored or graph
+    if graph is Answer.VIOLATED and explored is Answer.PROVED and not hangs:
+        return graph
     return graph if graph is explored else Answer.BROKEN
 
 
@@ -192,7 +206,7 @@ def cost_rows(
         ),
         (
             "operators",
-            f"one by one with barriers: {cost.by_operator:g} us, "
+            f"one by one with barriers, on the same cores: {cost.by_operator:g} us, "
             f"{cost.by_operator / cost.makespan:.2f} times as long (ours, by assumed durations)",
         ),
     ]
@@ -222,10 +236,10 @@ def naive_contention(asked: Asked, direction: str) -> dict[str, int]:
 
 
 def _explore(console: Console, schedule: Schedule, asked: Asked) -> Answer:
-    """Ask the engine that explores interleavings, on the chosen fabric."""
-    from syncproof.checkers.automatic import check as explore
+    """Ask the engines that look at every interleaving, on the chosen fabric."""
     from syncproof.checkers.explicit.check import Interrupted, question_of
     from syncproof.checkers.explicit.search import Budget
+    from syncproof.engines import combined as agreed
     from syncproof.models.bounds import Bounds
     from syncproof.models.instance import Instance
     from syncproof.models.profiles import load_profile
@@ -234,14 +248,21 @@ def _explore(console: Console, schedule: Schedule, asked: Asked) -> Answer:
     bounds = Bounds(ranks=schedule.ranks, rounds=1)
     instance = Instance(protocol_of(schedule), bounds, load_profile(asked.fabric), {})
     question = question_of(instance, schedule.name)
+    verdicts = []
     try:
-        verdict = explore(instance, question, "auto", Budget(states=500_000))
+        for engine in engines_for(asked.engine):
+            budget = Budget(states=MOST_STATES, seconds=MOST_SECONDS)
+            verdicts.append(engine.check(instance, question, budget, lambda *_: None))
+            found = verdicts[-1]
+            by = f"{found.engine}: {many(found.states, 'state')}" if found.states else found.engine
+            console.print(Text(f"every interleaving on {asked.fabric}, by {by}"))
+            print_answers(console, found.properties)
     except Interrupted as error:
-        verdict = error.verdict
-        print("interrupted: the exploration covers less than all runs", file=sys.stderr)
-    console.print(Text(f"explored on {asked.fabric}: {many(verdict.states, 'state')}"))
-    print_answers(console, verdict.properties)
-    return verdict.answer
+        verdicts.append(error.verdict)
+        print("interrupted: this covers less than all runs", file=sys.stderr)
+    given = {each.answer for each in agreed(verdicts)}
+    order = (Answer.BROKEN, Answer.VIOLATED, Answer.UNDECIDED, Answer.PROVED)
+    return min(given, key=order.index)
 
 
 def _write(schedule: Schedule, found: Checking, asked: Asked) -> None:
@@ -277,5 +298,7 @@ def asked_of(options: dict[str, Any]) -> Asked:
     # As many as keep step: all transfers of a rank go to one other rank at a time.
     to_one_rank = max(1, layer["experts"] // max(1, layer["ranks"])) * layer["tiles"]
     layer["links"] = layer["links"] or max(1, min(layer["aiv"] // 3, to_one_rank))
+    explore = options.pop("explore")
+    options["engine"] = options["engine"] or ("auto" if explore else "")
     costs = Costs(*(options.pop(f"{name}_cost") for name in ("wait", "trigger", "barrier")))
     return Asked(layer=Layer(**layer), costs=costs, **options)

@@ -132,15 +132,29 @@ def _children(node: yaml.Node) -> Iterable[yaml.Node]:
 def _validate(data: Any, node: yaml.Node, name: str) -> None:
     from jsonschema import Draft202012Validator
 
-    errors = list(Draft202012Validator(json_schema()).iter_errors(data))
+    found = Draft202012Validator(json_schema()).iter_errors(data)
+    errors = [_innermost(each) for each in found]
     if errors:
         first = min(errors, key=lambda error: _place(node, _path(error)))
         raise _told(first, node, name)
 
 
+def _innermost(error: ValidationError) -> ValidationError:
+    """The error within the value, where one of several forms has at least the right shape."""
+    within = [each for each in error.context or () if each.path or _is_of_a_name(each)]
+    return _innermost(within[0]) if within else error
+
+
+def _is_of_a_name(error: ValidationError) -> bool:
+    """Whether it is about a key of a mapping: its path is then the mapping's."""
+    return "propertyNames" in error.schema_path
+
+
 def _path(error: ValidationError) -> Steps:
     """Where an error is: for an unknown key the key itself."""
     path: Steps = tuple(error.absolute_path)
+    if _is_of_a_name(error):
+        return (*path, str(error.instance))
     return (*path, _unknown(error)[0]) if error.validator == "additionalProperties" else path
 
 
@@ -157,9 +171,12 @@ def _told(error: ValidationError, node: yaml.Node, name: str) -> UserError:
     schema = error.schema if isinstance(error.schema, Mapping) else {}
     if error.validator == "additionalProperties":
         unknown, known = str(path[-1]), list(schema.get("properties", {}))
-        near = difflib.get_close_matches(unknown, known, n=2)
-        expected = f"perhaps {' or '.join(near)}" if near else f"one of {', '.join(known)}"
-        return UserError(f"unknown key {unknown!r:.60}", where=where, expected=expected)
+        return UserError(
+            f"unknown key {unknown!r:.60}", where=where, expected=_near(unknown, known)
+        )
+    if schema == json_schema()["$defs"]["property"]:
+        name, known = error.instance, schema["enum"]
+        return UserError(f"no property {name!r:.60}", where=where, expected=_near(name, known))
     expected = _described(error)
     if error.validator == "required":
         assert isinstance(error.instance, Mapping)
@@ -167,6 +184,11 @@ def _told(error: ValidationError, node: yaml.Node, name: str) -> UserError:
         return UserError(f"no {' and no '.join(missing)}", where=where, expected=expected)
     key = next((f"{each} is " for each in reversed(path) if isinstance(each, str)), "")
     return UserError(f"{key}{_shown(error.instance)}", where=where, expected=expected)
+
+
+def _near(unknown: object, known: Sequence[str]) -> str:
+    near = difflib.get_close_matches(str(unknown), known, n=2)
+    return f"perhaps {' or '.join(near)}" if near else f"one of {', '.join(known)}"
 
 
 def _described(error: ValidationError) -> str:

@@ -144,14 +144,15 @@ class Gate:
 
     def _ask_mutants(self, asked: _Asked, mutants: Sequence[Mutant]) -> None:
         task = asked.task
-        try:
-            if task.mutants == (EVERY,):
-                chosen = list(mutants)
-            else:
-                chosen = [mutant_named(name, mutants) for name in task.mutants]
-        except UserError as error:
-            self._done(asked, Result(task.obligation, Standing.REFUSED, str(error)))
-            return
+        where = f"mutants, line {task.obligation.line}"
+        chosen = list(mutants) if task.mutants == (EVERY,) else []
+        for name in () if chosen else task.mutants:
+            try:
+                chosen.append(mutant_named(name, mutants, where))
+            except UserError as error:
+                refused = task.of_mutant(name, name).obligation
+                self._done(asked, Result(refused, Standing.REFUSED, str(error)))
+                return
         if not chosen:
             text = "it has no operation that could be left out"
             self._done(asked, Result(task.obligation, Standing.UNEXPECTED, text))

@@ -22,8 +22,7 @@ from typing import Any
 from syncproof.budget import default_memory, parse_size
 from syncproof.checkers.explicit.mutating import find_mutants
 from syncproof.checkers.explicit.search import Budget
-from syncproof.commands.check import ask
-from syncproof.engines import engines_for
+from syncproof.commands.check import ask, engines_of
 from syncproof.gate.hashes import sha256_of
 from syncproof.models.errors import UserError
 from syncproof.models.mutants import Mutant
@@ -74,19 +73,20 @@ def answer(job: Job) -> dict[str, Any]:
 
 
 def _mutants(job: Job, subject: Subject) -> dict[str, Any]:
-    asked = resolve(replace(job.request, mutant=""), subject)
+    asked = resolve(replace(job.request, mutant=""), subject, unbounded=True)
     return {"mutants": [mutant_data(each) for each in find_mutants(asked.instance)]}
 
 
 def _verdict(job: Job, subject: Subject) -> dict[str, Any]:
     request = job.request
-    asked = resolve(replace(request, mutant="") if job.mutant else request, subject)
+    whole = replace(request, mutant="") if job.mutant else request
+    asked = resolve(whole, subject, unbounded=True)
     if job.mutant is not None:
         question = replace(asked.question, mutant=job.mutant.name)
         asked = Asked(asked.subject, job.mutant.applied(asked.instance), question)
     memory = parse_size(request.memory) if request.memory else default_memory() // job.workers
     budget = Budget(request.budget_states, request.budget_seconds, memory)
-    return {"verdict": to_data(ask(asked, engines_for(request.engine), budget).verdict)}
+    return {"verdict": to_data(ask(asked, engines_of(request), budget).verdict)}
 
 
 def mutant_data(mutant: Mutant) -> dict[str, Any]:

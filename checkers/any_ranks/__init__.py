@@ -1,0 +1,1 @@
+"""Any number of ranks, from the proof of two (docs/any-ranks.md)."""
