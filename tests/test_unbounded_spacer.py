@@ -12,14 +12,16 @@ from syncproof.checkers.explicit.check import question_of
 from syncproof.checkers.explicit.replay import replay
 from syncproof.checkers.explicit.search import Budget, Meter
 from syncproof.checkers.unbounded import cases, cut, spacer_check
-from syncproof.checkers.unbounded.cases import Role, Shapes, holds
+from syncproof.checkers.unbounded.cases import Case, Role, Shapes, holds
 from syncproof.checkers.unbounded.channel import Needed
 from syncproof.checkers.unbounded.check import Explored, explore_all
 from syncproof.checkers.unbounded.cut import Cut
 from syncproof.checkers.unbounded.horn import Horn
 from syncproof.checkers.unbounded.search import Graph
 from syncproof.checkers.unbounded.spacer_check import JUDGED, check
-from syncproof.models.protocol import Protocol, Setting
+from syncproof.models.core import Core
+from syncproof.models.memory import RANK, Region
+from syncproof.models.protocol import Protocol, Setting, role
 from syncproof.models.verdict import Answer, Verdict
 from syncproof.protocols.sp import SentinelPolling
 from syncproof.protocols.sw import StopAndWait
@@ -61,6 +63,12 @@ def reads_of(graph: Graph) -> Iterator[tuple[int, Any, int]]:
                 yield process, node, number
 
 
+def done(case: Case) -> Any:
+    """What a step does: where it leads, and which of its statements are wrong."""
+    edge = case.edge.edge
+    return edge and (edge.target.number, tuple(map(cut._fails, edge.statements)))
+
+
 def check_cases(explored: Explored, most: int) -> int:
     """For rounds of all kinds some case applies, and a run on them does as it says."""
     graph, seen = explored.graphs[0], 0
@@ -84,7 +92,7 @@ def check_cases(explored: Explored, most: int) -> int:
                 except Needed:
                     assert len({each.edge.edge.target for each in given if each.edge.edge}) > 1
                 else:
-                    assert given and all(each.edge.edge == run.edge.edge for each in given)
+                    assert given and {done(each) for each in given} == {done(run)}
                 seen += 1
     return seen
 
@@ -93,6 +101,33 @@ def test_one_case_for_all_rounds() -> None:
     """Waits for at least a round and for exactly one: the cases are complete and right."""
     assert check_cases(quotient_of(Handshake), 40) > 50
     assert check_cases(quotient_of(Handshake, at_least=False), 40) > 50
+
+
+def test_one_case_for_all_consumes(polling: Explored) -> None:
+    """What is said of a consume is the same for all rounds of a case."""
+    assert check_cases(polling, 40) > 50
+
+
+class Checking(Protocol):
+    """A check that fails in a step which reads nothing, of a process that shares no slot."""
+
+    def memory(self) -> None:
+        self.flag = Region(index=(RANK, 2), block=32)
+
+    @role
+    async def worker(self, core: Core) -> None:
+        for round in core.rounds():
+            for peer in core.destinations():
+                await core.put(self.flag[peer][core.rank, round % 2], round + 1)
+                core.check(round % 2 == 0, "an odd round")
+        await core.quiet()
+
+
+def test_a_check_outside_of_every_cut_is_not_passed_over() -> None:
+    """Where nothing asks for a failure nothing is proved."""
+    instance = instance_of(Checking)
+    verdict = check(instance, question_of(instance, "x", properties=("checks",)))
+    assert verdict.answer is not Answer.PROVED
 
 
 def test_a_test_that_is_told_wrong_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -300,6 +300,8 @@ class Cut:
                 if case.edge.edge is None:
                     continue
                 if any(_fails(each) for each in case.edge.edge.statements):
+                    if not action.cells:
+                        return None
                     self.left_out.add((self.processes[place], action.cells))
                     continue
                 target = case.edge.edge.target

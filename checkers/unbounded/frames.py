@@ -163,12 +163,12 @@ class HomeAutomaton(Automaton):
         alternatives.append(found)
         return found
 
-    def statements_of_reads(self) -> Iterator[tuple[tuple[int, ...], tuple[Statement, ...]]]:
-        """What was said on reading, with the cells that were read."""
+    def statements(self) -> Iterator[tuple[tuple[int, ...], tuple[Statement, ...]]]:
+        """What is said in a step, with the cells that it reads."""
         for (number, action, _), edges in self._alternatives.items():
             cells = self.nodes[number].actions[action].cells
             for each in edges:
-                if cells and each.edge is not None:
+                if each.edge is not None:
                     yield cells, each.edge.statements
 
     def _applies(self, edge: HomeEdge, shift: int) -> bool:

@@ -89,6 +89,8 @@ def _ask_all(
     opinion: Opinion,
     ends: float,
 ) -> None:
+    if graph.system.ghosts.initial:
+        raise NotCovered("ghosts, in a cut")
     cuts: list[Cut] = []
     for candidates in _cuts(graph, explored.modulus):
         for cut in candidates:
@@ -109,7 +111,7 @@ def _ask_all(
         else:
             opinion.open.append(f"{_name(cut)}: {SAID[asked.answer]}")
             return
-    for read in {read for cut in cuts for read in cut.left_out}:
+    for read in _judged(graph).union(*(cut.left_out for cut in cuts)):
         if not any(cut.asks_for(read) for cut in cuts):
             opinion.open.append(f"no cut asks for what {_process(graph, read[0])} reads")
 
@@ -173,7 +175,10 @@ def _writers(graph: Graph) -> dict[int, set[int]]:
     for process, node in _nodes(graph):
         for action in node.actions:
             writes = [write for packet in action.packets for write in packet.writes]
-            for cell, _, _ in (*writes, *action.writes):
+            cells = [cell for cell, _, _ in (*writes, *action.writes)]
+            if action.kind is ActionKind.UPDATE:
+                cells += action.cells
+            for cell in cells:
                 if cell in found:
                     found[cell].add(process)
     return found
@@ -194,15 +199,20 @@ def _reads(graph: Graph, modulus: int) -> Iterator[tuple[int, tuple[int, ...], f
 
 def _consumes(graph: Graph, modulus: int) -> Iterator[tuple[int, tuple[int, ...], frozenset[int]]]:
     """The reads by which something is consumed or checked."""
-    judged = {
-        (process, cells)
-        for process, automaton in enumerate(graph.system.framed)
-        for cells, statements in automaton.home.statements_of_reads()
-        if any(isinstance(each, Consumed | Failed) for each in statements)
-    }
+    judged = _judged(graph)
     for process, cells, residues in _reads(graph, modulus):
         if (process, cells) in judged:
             yield process, cells, residues
+
+
+def _judged(graph: Graph) -> set[Read]:
+    """Every step that consumes or checks, by its process and what it reads."""
+    return {
+        (process, cells)
+        for process, automaton in enumerate(graph.system.framed)
+        for cells, statements in automaton.home.statements()
+        if any(isinstance(each, Consumed | Failed) for each in statements)
+    }
 
 
 def _with_neighbours(graph: Graph, cells: tuple[int, ...]) -> tuple[int, ...]:
