@@ -68,8 +68,8 @@ class Bounds:
                 expected=f"0 to {self.tokens} for each expert",
             )
 
-    def extents(self) -> dict[str, int]:
-        """What the index words of regions stand for, but for the number of cores."""
+    def extents_(self) -> dict[str, int]:
+        """What the index words of regions stand for, but for the number of cores; not for roles."""
         return {
             "RANK": self.ranks,
             "TOKEN": self.tokens_per_pair,

@@ -213,7 +213,7 @@ class Protocol:
                 self.ghosts[ghost.name] = ghost
 
     def _place(self, name: str, region: Region) -> None:
-        sizes = self.bounds.extents()
+        sizes = self.bounds.extents_()
         if any(extent == IndexWord("CORE") for extent in region.index):
             sizes["CORE"] = max((self.count(each) for each in self.roles()), default=1)
         extents = tuple(

@@ -20,7 +20,7 @@ from syncproof.models.operations import Failed, Kind, Operation, Reached, Sent
 from syncproof.models.per_rank import PerRank
 from syncproof.models.protocol import Protocol
 from syncproof.models.rounds import NoBound
-from syncproof.models.values import Block, Opaque, Part, Payload, Torn, typed
+from syncproof.models.values import Block, Mark, Opaque, Part, Payload, Torn, typed
 
 THIS, PEER, OTHER = "this", "peer", "other"
 PAIR = 2
@@ -123,8 +123,14 @@ class RankBounds(Bounds):
         made.__dict__.update(vars(bounds), ranks=NoRanks(refuse), refuse_=refuse)
         return made
 
-    def extents(self) -> dict[str, int]:
-        return {"RANK": PAIR, "TOKEN": self.tokens_per_pair, "EXPERT": self.experts_per_rank}
+    def extents_(self) -> dict[str, Any]:
+        return {"RANK": self.ranks, "TOKEN": self.tokens_per_pair, "EXPERT": self.experts_per_rank}
+
+    @telling
+    def _compared(self, *_: object) -> Any:
+        raise OutsideRanks("the bounds are compared or made a text")
+
+    __eq__ = __ne__ = __hash__ = __str__ = __repr__ = __format__ = _compared
 
     @property
     def experts_in_all(self) -> Any:
@@ -164,7 +170,7 @@ class RankRegion(Region):
         if type(rank) is not Rank:
             raise OutsideRanks(f"{self.name}[{rank}]: a number is used as a rank")
         blocks = RankBlocks(self, rank)  # type: ignore[arg-type]
-        return blocks if self.extents else Slot(self, rank, (), self.names, -1)  # type: ignore[arg-type]
+        return blocks if self.extents else slot_of(self, rank, ())
 
 
 class RankBlocks(Blocks):
@@ -191,7 +197,13 @@ class RankBlocks(Blocks):
                 )
             if word is not RANK and not 0 <= each < extent:
                 raise OutsideRanks(f"{each} is outside {region.name}, below {extent}")
-        return Slot(region, self.rank, place, region.names, -1)
+        return slot_of(region, self.rank, place)
+
+
+def slot_of(region: Region, rank: Any, place: tuple[Any, ...]) -> Slot:
+    """A block without a number, as that depends on how many ranks there are."""
+    number: Any = NoRanks(getattr(region, "refuse_", None))
+    return Slot(region, rank, place, region.names, number)
 
 
 def _extent(word: Any) -> str:
@@ -202,9 +214,6 @@ def opaque(protocol: Protocol, refuse: Refuse) -> Protocol:
     """The protocol, made with `RankBounds`, with memory that takes opaque ranks."""
     for region in protocol.regions.values():
         region.__class__ = RankRegion
-        unknown: Any = NoRanks(refuse)
-        extents = zip(region.index, region.extents, strict=True)
-        region.place(region.name, unknown, tuple(unknown if w is RANK else e for w, e in extents))
         region.__dict__["refuse_"] = refuse
     return protocol
 
@@ -275,6 +284,18 @@ def _without(value: Any) -> Any:
     return value
 
 
+def _fixed(value: Any) -> Any:
+    """``value``, which must be a plain one that nobody can change."""
+    if type(value) is tuple:
+        return tuple(_fixed(each) for each in value)
+    if not (value is None or type(value) in (bool, int, float, str, bytes, Mark)):
+        raise OutsideRanks(
+            f"a {type(value).__name__} is kept for a rank or chosen",
+            expected="a number, a text, a mark, or a tuple of them",
+        )
+    return value
+
+
 KNOWN = ("builtins", "enum", "syncproof.models.values")
 
 
@@ -284,8 +305,9 @@ KNOWN = ("builtins", "enum", "syncproof.models.values")
 class RankTable(PerRank):
     """What a role keeps of each rank: of the others, every value that was kept of some of them.
 
-    An entry of another rank that was not made has no answer: were it asked for in some system, then
-    among these two ranks alone as well, and there it would be an error.
+    An entry of another rank that was not made has no answer, and the role goes no further there:
+    were it asked for in some system, then among these two ranks alone as well, and there it would
+    be an error that nothing catches (checkers/any_ranks/language.py), which the search would find.
     """
 
     def __init__(self, ask: Ask, refuse: Refuse) -> None:
@@ -306,8 +328,8 @@ class RankTable(PerRank):
         if type(rank) is not Rank:
             raise OutsideRanks("a number is used as a rank", expected="a rank of the core")
         if rank.which_ != OTHER:
-            self.of_pair[rank.which_] = value
-        elif typed(_without(value)) not in map(typed, self.of_others):
+            self.of_pair[rank.which_] = _fixed(value)
+        elif typed(_fixed(value)) not in map(typed, self.of_others):
             self.of_others.append(value)
             self.of_others.sort(key=lambda each: repr(typed(each)))
 
@@ -321,7 +343,19 @@ class RankTable(PerRank):
 
 
 class Counted:
-    """The rounds of a run, one after another; ``begun`` is told of each."""
+    """The rounds of a run; ``begun`` is told of each."""
+
+    __class__ = property(lambda self: range)
+
+    def __init__(self, rounds: int, begun: Callable[[int], None]) -> None:
+        self.rounds_, self.begun_ = rounds, begun
+
+    def __iter__(self) -> Iterator[int]:
+        return CountedTurns(self.rounds_, self.begun_)
+
+
+class CountedTurns:
+    """The turns of a loop through all rounds."""
 
     def __init__(self, rounds: int, begun: Callable[[int], None]) -> None:
         self.rounds_, self.begun_, self.next_ = rounds, begun, 0
@@ -380,7 +414,7 @@ class RankCore(Core):
     @telling
     def choose(self, name: Hashable, values: Sequence[Any]) -> Any:
         """A choice of the pair is the same for both; one that names another rank is made anew."""
-        options = tuple(_without(each) for each in values)
+        options = tuple(_fixed(each) for each in values)
         if len(options) == 1:
             return options[0]
         own, others = self._own, False
@@ -417,7 +451,9 @@ class RankCore(Core):
     ) -> None:
         own = self._own
         origin, here = number_of(source, own), number_of(self.rank if owner is None else owner, own)
-        if A_THIRD not in (origin, here):
+        if here != own:
+            raise OutsideRanks("a token that was made for another rank is consumed")
+        if origin != A_THIRD:
             plain = numbered(content, own)
             super().consume(numbered(data, own), origin, token, round, owner=here, **plain)
 

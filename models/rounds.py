@@ -234,11 +234,16 @@ class NoBound:
             self.refuse_(error)
         raise error
 
+    # A role may ask whether it is a number.
+    __class__ = property(lambda self: int)
     __str__ = __repr__ = __format__ = _refused
     __bool__ = __int__ = __index__ = __float__ = __hash__ = __iter__ = __len__ = _refused
     __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __neg__ = _refused
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __mod__ = __rmod__ = _refused
-    __floordiv__ = __rfloordiv__ = __truediv__ = __rtruediv__ = _refused
+    __floordiv__ = __rfloordiv__ = __truediv__ = __rtruediv__ = __divmod__ = __rdivmod__ = _refused
+    __pow__ = __rpow__ = __abs__ = __pos__ = __invert__ = __round__ = __trunc__ = _refused
+    __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = __contains__ = _refused
+    __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = __getitem__ = __complex__ = _refused
 
 
 # Values that hold rounds

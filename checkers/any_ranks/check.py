@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from syncproof.checkers.any_ranks.covered import NotCovered
 from syncproof.checkers.any_ranks.memory import Memory
-from syncproof.checkers.any_ranks.roles import NotCovered, Role, protocol_of_any
+from syncproof.checkers.any_ranks.roles import Role, protocol_of_any
 from syncproof.checkers.any_ranks.simulation import Simulation
 from syncproof.checkers.any_ranks.waiting import Waits
 from syncproof.checkers.automatic import check as check_quickly
@@ -23,6 +24,7 @@ from syncproof.models.instance import Choices, Instance
 from syncproof.models.nodes import Ledger
 from syncproof.models.ranks import PAIR
 from syncproof.models.system import System
+from syncproof.models.transitions import PROPERTIES
 from syncproof.models.verdict import Answer, PropertyVerdict, Question, Verdict
 
 LEFT = "--ranks any does not cover this: "
@@ -76,7 +78,7 @@ def check(
         instance.merge,
     )
     two = dict.fromkeys(("ranks", "experts", "topk"), PAIR)
-    of_two = replace(question, bounds={**question.bounds, **two})
+    of_two = replace(question, bounds={**question.bounds, **two}, properties=PROPERTIES)
     premises = Premises()
     try:
         _check_fabric(pair)
@@ -84,16 +86,24 @@ def check(
         verdict = check_pair(pair, of_two, "reference", budget, report, pair.search)
         if verdict.answer is Answer.PROVED:
             _look(pair, premises)
+        else:
+            premises.failed = "two ranks break another property, so no argument starts from them"
     except NotCovered as reason:
         premises.failed = f"{LEFT}{reason}"
         if not pair.searched:
             verdict = check_quickly(instance, of_two, "auto", budget or Budget(), report)
+    violated = {p.property for p in verdict.properties if p.answer is Answer.VIOLATED}
     return replace(
         verdict,
         question=question,
         engine=engine,
-        properties=tuple(_answer(each, premises) for each in verdict.properties),
+        properties=tuple(
+            _answer(each, premises)
+            for each in verdict.properties
+            if each.property in question.properties or each.property not in PROPERTIES
+        ),
         notes=(*verdict.notes, *_notes(verdict, premises)),
+        trace=verdict.trace if violated & {*question.properties} else None,
     )
 
 

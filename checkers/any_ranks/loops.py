@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dis
 import inspect
+import marshal
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -18,7 +19,7 @@ from typing import Any, NoReturn
 from syncproof.checkers.unbounded.liveness import LiveIdentity
 from syncproof.models.identity import WRITERS, Walk
 from syncproof.models.identity_scan import Refused
-from syncproof.models.ranks import Counted, Rank, RankCore, RankTable
+from syncproof.models.ranks import Counted, CountedTurns, Rank, RankCore, RankTable
 
 ANOTHER, THE_PEER, NO_MORE = "another", "the peer", "no more"
 
@@ -49,6 +50,9 @@ def outside(core: RankCore, what: str) -> NoReturn:
 
 class Ranks:
     """All other ranks; a plain loop can go through them, and nothing else is known of them."""
+
+    # A role may ask whether it is a tuple.
+    __class__ = property(lambda self: tuple)
 
     def __init__(self, core: RankCore, roles: Any) -> None:
         self.core_, self.roles_ = core, roles
@@ -106,6 +110,7 @@ class RankIdentity(LiveIdentity):
             Rank: _rank,
             RankTable: _table,
             Counted: _counted,
+            CountedTurns: _counted_turns,
             Ranks: _ranks,
             Turns: _turns,
         }
@@ -116,7 +121,7 @@ class RankIdentity(LiveIdentity):
         self.refuse_looking_inside()
         return tokens
 
-    def head(self, turns: Turns, frame: FrameType, root: FrameType) -> tuple[Any, ...]:
+    def head(self, turns: Turns, frame: FrameType, root: FrameType) -> bytes:
         """The local state at the head of a loop, of a role that runs and is thrown away now.
 
         All variables of all frames count. What only a value stack holds was put there before the
@@ -140,7 +145,7 @@ class RankIdentity(LiveIdentity):
         self.refuse_looking_inside()
         if changed := self._environment.changed():
             raise Refused(changed)
-        return tuple((type(each), each) for each in tokens)
+        return marshal.dumps(tokens, 2)  # version 2: no references, so only values count
 
 
 def _frames(frame: FrameType, root: FrameType) -> list[FrameType]:
@@ -168,7 +173,11 @@ def _table(walk: Walk, each: Any) -> None:
 
 
 def _counted(walk: Walk, each: Any) -> None:
-    walk.tokens += ("rounds", each.rounds_, each.next_)
+    walk.tokens += ("rounds", each.rounds_)
+
+
+def _counted_turns(walk: Walk, each: Any) -> None:
+    walk.tokens += ("round", each.rounds_, each.next_)
 
 
 def _ranks(walk: Walk, each: Any) -> None:

@@ -11,7 +11,7 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from syncproof.checkers.any_ranks.roles import NotCovered
+from syncproof.checkers.any_ranks.covered import NotCovered
 from syncproof.models.instance import Instance
 from syncproof.models.lowering import Lowering
 from syncproof.models.memory import Slot
@@ -107,6 +107,8 @@ def concerns(operation: Operation) -> str:
     """Whom an operation concerns beside its own rank; `NotCovered` if that is mixed."""
     if operation.kind is Kind.FENCE:
         target: Any = operation.target
+        if target is not None and type(target) is not Rank:
+            raise NotCovered(f"a fence to rank {target}, by its number")
         return THIS if target is None else str(target.which_)
     slots = [each for each in (operation.slot, operation.source, operation.signal) if each]
     found = [parties(each) for each in slots]

@@ -8,17 +8,21 @@ two or more ranks, seen from the pair.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import CoroutineType, FrameType
 from typing import Any
 
+from syncproof.checkers.any_ranks.covered import NotCovered
+from syncproof.checkers.any_ranks.language import check_language
 from syncproof.checkers.any_ranks.loops import RankIdentity, Ranks, Turns
+from syncproof.models import core
 from syncproof.models.core import Unresolved
 from syncproof.models.errors import UserError
 from syncproof.models.identity import Refusal, discard
 from syncproof.models.identity_scan import Refused
 from syncproof.models.instance import Choices, Instance, Mutation
+from syncproof.models.lowering import frozen
 from syncproof.models.nodes import Process, plain
 from syncproof.models.operations import Kind, Operation, Reached, Statement
 from syncproof.models.protocol import Protocol
@@ -33,16 +37,12 @@ from syncproof.models.ranks import (
 from syncproof.models.rounds import aside
 from syncproof.models.values import typed
 
-MOST_ANSWERS = 40
-"""A role that is told so much between two operations is taken to go on for ever."""
+MOST_ANSWERS, MOST_WAYS = 40, 4000
+"""A role that is told so much between two operations, or in so many ways, is not gone through."""
 
 LONGEST, LONGER = 100, 20
 """A role that has so many local states behind it, and so many more for each that it has among two
 ranks, and still comes to new ones, is taken to keep count of the ranks."""
-
-
-class NotCovered(Exception):
-    """A premise of the argument does not hold; the message says which, and where."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Told:
 Way = tuple[Told, ...]
 
 
-class _Fork(BaseException):
+class Fork(BaseException):
     """A role asks what its way does not answer yet; ``head`` is the head of a loop."""
 
     def __init__(self, options: tuple[Any, ...], head: tuple[Any, ...] | None) -> None:
@@ -116,7 +116,9 @@ class Role:
         self._root: FrameType | None = None
         refuse = aside(self._trouble.append)
         protocol = protocol_of_any(instance, refuse)
-        core = RankCore(
+        if self._trouble:
+            raise NotCovered(_text(self._trouble[0]))
+        self.core = own = RankCore(
             process.role,
             process.rank,
             process.instance,
@@ -132,14 +134,11 @@ class Role:
             loop=aside(lambda core: Ranks(core, self)),
             begun=aside(self._begun),
         )
-        self.core = core
-        self.identity = RankIdentity((protocol, core), Operation)
+        self.identity = RankIdentity((protocol, own), Operation)
         function = next(each for each in protocol.roles() if each.name == process.role)
         if function.on is not None:
             raise NotCovered(f"the role {process.role} does not run on every rank")
-        if protocol.count(function) != process.count:
-            raise NotCovered(f"the cores of {process.role} depend on the number of ranks")
-        self._start: Callable[[], Any] = lambda: function.function(protocol, core)
+        self._start: Callable[[], Any] = lambda: function.function(protocol, own)
         self.first = self._settle(())
 
     def serves(self, choices: Choices) -> bool:
@@ -171,13 +170,13 @@ class Role:
         assert self._root is not None
         head = self.identity.head(turns, frame, self._root)
         self._asks = True
-        raise _Fork(options, (head, tuple(self._said)))
+        raise Fork(options, (head, tuple(self._said)))
 
     def _ask(self, options: tuple[Any, ...]) -> Any:
         answer = self._answer()
         if answer is None:
             self._asks = True
-            raise _Fork(options, None)
+            raise Fork(options, None)
         return answer.value
 
     def _chosen(self, name: Hashable, options: tuple[Any, ...]) -> Any:
@@ -200,13 +199,15 @@ class Role:
         """Where the role may come to behind ``way``, whatever it is told on from there."""
         pending: list[tuple[Way, frozenset[Any]]] = [(way, frozenset())]
         found: dict[Any, Turn] = {}
+        ways = 0
         while pending:
             here, heads = pending.pop()
-            if len(here) - len(way) > MOST_ANSWERS:
+            ways += 1
+            if len(here) - len(way) > MOST_ANSWERS or ways > MOST_WAYS:
                 raise NotCovered(f"the role {self.process.role} loops without an operation")
             try:
                 turn = self._run(here)
-            except _Fork as fork:
+            except Fork as fork:
                 if fork.head is not None:
                     if fork.head in heads:
                         continue
@@ -231,7 +232,7 @@ class Role:
                 raise self._trouble[0]
             if self._asks:
                 raise NotCovered(f"the role {self.process.role} catches what is not an Exception")
-            return self._turn(coroutine, operation, way)
+            return self._turn(coroutine, operation and _kept(operation), way)
         except (UserError, Refused) as error:
             raise NotCovered(f"{_text(error)}{_line_of(error)}") from None
         except Unresolved as choice:
@@ -308,15 +309,18 @@ class Role:
 
 
 _NONE = object()
+CORE = core.__file__
 
 
 def protocol_of_any(instance: Instance, refuse: Refuse) -> Protocol:
     """The protocol as roles see it that know of no number of ranks."""
     try:
         bounds = RankBounds.of(instance.bounds, refuse)
-        return opaque(instance.kind(bounds, **instance.settings), refuse)
-    except OutsideRanks as error:
+        protocol = opaque(instance.kind(bounds, **instance.settings), refuse)
+    except Exception as error:
         raise NotCovered(f"{_text(error)}{_line_of(error)}") from None
+    check_language(protocol)
+    return protocol
 
 
 def _key(value: Any) -> Any:
@@ -329,8 +333,19 @@ def _mutated(
 ) -> Operation | None:
     if mutation is None:
         return operation
-    own = [line for line in _lines(coroutine) if Path(line[0]).name != "core.py"]
-    return mutation(operation, *own[-1])
+    return mutation(operation, *own_line(_lines(coroutine)))
+
+
+def _kept(operation: Operation) -> Operation:
+    """The operation apart from what the role may still change."""
+    value = dict(operation.value) if type(operation.value) is dict else operation.value
+    return replace(frozen(operation), value=value)
+
+
+def own_line(lines: tuple[tuple[str, int], ...]) -> tuple[str, int]:
+    """The innermost of some lines that is the protocol's own."""
+    own = [line for line in lines if not Path(line[0]).samefile(CORE)]
+    return (own or lines)[-1]
 
 
 def _lines(coroutine: CoroutineType[Any, Any, Any]) -> tuple[tuple[str, int], ...]:

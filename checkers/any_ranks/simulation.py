@@ -11,9 +11,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from syncproof.checkers.any_ranks.covered import NotCovered
 from syncproof.checkers.any_ranks.memory import Memory, concerns, ranks_of
-from syncproof.checkers.any_ranks.roles import NotCovered, Point, Role
+from syncproof.checkers.any_ranks.roles import Fork, Point, Role
 from syncproof.models.automaton import Automaton
+from syncproof.models.core import Unresolved
 from syncproof.models.memory import Slot
 from syncproof.models.nodes import Node
 from syncproof.models.operations import Consumed, Failed, Kind, Operation, Sent, Statement
@@ -98,7 +100,9 @@ class Simulation:
         """What is left to say when what both have said is taken away."""
         of_two, of_any = owed[0] + said, owed[1] + other
         common = min(len(of_two), len(of_any))
-        if of_two[:common] != of_any[:common] or max(len(of_two), len(of_any)) > MOST_OWED:
+        left = of_two[common:] + of_any[common:]
+        wrong = of_two[:common] != of_any[:common] or len(left) > MOST_OWED
+        if wrong or any(each[0] == "wrong" for each in left):
             raise NotCovered(
                 f"{self.role.process.role} sends or consumes other tokens of the pair than among "
                 f"two ranks, at {point}"
@@ -191,6 +195,10 @@ def _outcome(function: Any, value: Any, is_condition: bool) -> tuple[Any, ...]:
         return (bool(found) if is_condition else found,)
     except OutsideRanks:
         raise
+    except (Fork, Unresolved):
+        raise NotCovered(
+            "a condition asks about another rank: ask before the operation, in a variable"
+        ) from None
     except Exception:
         return ()
 
@@ -232,7 +240,7 @@ def _words(statements: Iterable[Statement]) -> tuple[Word, ...]:
         if isinstance(each, Sent):
             found.append(("sent", typed(each.key)))
         elif isinstance(each, Consumed):
-            found.append(("consumed", (typed(each.key), bool(each.failure))))
+            found.append(("wrong" if each.failure else "consumed", typed(each.key)))
         elif isinstance(each, Failed):
-            found.append(("failed", each.message))
+            found.append(("wrong", each.message))
     return tuple(found)

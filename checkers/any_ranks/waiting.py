@@ -8,14 +8,15 @@ endless chain of such edges, and there is none if they have no cycle.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import networkx as nx
 
+from syncproof.checkers.any_ranks.covered import NotCovered
 from syncproof.checkers.any_ranks.memory import concerns
-from syncproof.checkers.any_ranks.roles import NotCovered, Point
+from syncproof.checkers.any_ranks.roles import Point, own_line
 from syncproof.checkers.any_ranks.simulation import Simulation
 from syncproof.models.lowering import ActionKind
 from syncproof.models.nodes import Node
@@ -59,29 +60,53 @@ class Waits:
         writers: dict[int, set[int]],
     ) -> None:
         blocked = [_blocked(system, state, process) for process in range(system.processes)]
+        nodes = [_first(system.node(state, process)) for process in range(system.processes)]
         standing: list[list[Standing]] = []
-        for process, sees in enumerate(blocked):
-            node = system.node(state, process)
-            found = list(_standing(roles[process], _first(node), sees is not None, True))
-            if node.state != "done" and not found:
+        for role, node, sees in zip(roles, nodes, blocked, strict=True):
+            standing.append(_standing(role, node, here=sees is not None, elsewhere=True))
+            if node.state != "done" and not standing[-1]:
                 return
-            standing.append(found)
         for process, sees in enumerate(blocked):
             if sees is None:
                 continue
-            others = _awaited(system, state, process, sees, writers)
-            others = [each for each in others if system.node(state, each).state != "done"]
-            for here in _standing(roles[process], _first(system.node(state, process)), True, False):
-                if not others:
-                    raise NotCovered(f"{_words(here)} waits for what nobody may write any more")
-                self.graph.add_edges_from((here, there) for o in others for there in standing[o])
+            there = self._awaited(roles, nodes, standing, process, sees, writers)
+            for one in _standing(roles[process], nodes[process], here=True, elsewhere=False):
+                self.graph.add_edges_from((one, other) for other in there)
+
+    def _awaited(
+        self,
+        roles: list[Simulation],
+        nodes: list[Node],
+        standing: list[list[Standing]],
+        process: int,
+        sees: Sees,
+        writers: dict[int, set[int]],
+    ) -> list[Standing]:
+        """Where those stand for whom a process waits: who may be missing, or who may write."""
+        kind, found = sees
+        if kind == "cells":
+            able = {w for cell in found for w in writers.get(cell, ()) if w != process}
+            able = {each for each in able if nodes[each].state != "done"}
+            if not able:
+                raise NotCovered(f"{roles[process].role.process} waits for what nobody may write")
+            return [place for each in sorted(able) for place in standing[each]]
+        missing: list[Standing] = []
+        for each in found:
+            if nodes[each].state == "done":
+                raise NotCovered(f"{roles[process].role.process} waits for one that has ended")
+            at_sync = _syncs(nodes[each], nodes[process])
+            missing += (
+                _standing(roles[each], nodes[each], here=False, elsewhere=True)
+                if at_sync
+                else standing[each]
+            )
+        return missing
 
 
 def _words(standing: Standing) -> str:
     role, core, lines, round = standing
     which = f"[{core}]" if core else ""
-    own = [line for line in lines if Path(line[0]).name != "core.py"]
-    file, line = own[-1]
+    file, line = own_line(lines)
     return f"{role}{which} at {Path(file).name}:{line} in round {round}"
 
 
@@ -89,7 +114,7 @@ def _first(node: Node) -> Node:
     return node.base or node
 
 
-def _standing(role: Simulation, node: Node, here: bool, elsewhere: bool) -> Iterator[Standing]:
+def _standing(role: Simulation, node: Node, *, here: bool, elsewhere: bool) -> list[Standing]:
     """Where a process may wait while the process of the pair is at ``node``.
 
     ``here``: for its own rank or the peer, where the process of the pair waits too; ``elsewhere``:
@@ -101,7 +126,7 @@ def _standing(role: Simulation, node: Node, here: bool, elsewhere: bool) -> Iter
         point = role.role.points[number]
         if _may_wait(point, here, elsewhere):
             found.add((process.role, process.instance, point.lines, point.round))
-    yield from sorted(found)
+    return sorted(found)
 
 
 def _may_wait(point: Point, here: bool, elsewhere: bool) -> bool:
@@ -118,13 +143,14 @@ def _may_wait(point: Point, here: bool, elsewhere: bool) -> bool:
 
 
 Sees = tuple[str, tuple[int, ...]]
-"""What a process is blocked on: the members of a sync, or the cells that it looked at."""
+"""What a process may be blocked on: the others of a sync, or the cells that it looked at."""
 
 
 def _blocked(system: System, state: State, process: int) -> Sees | None:
     """What the process waits for while memory stays as it is; None if it does not.
 
-    One that polls is asked about a whole sweep, as it would come to that.
+    One that polls is asked about a whole sweep, as it would come to that. At a sync it may wait
+    even if all are there: one of them may still wait for another rank.
     """
     start = _first(system.node(state, process))
     start = node = start.sweep_first or start
@@ -133,10 +159,11 @@ def _blocked(system: System, state: State, process: int) -> Sees | None:
         if node.state != "run" or not node.actions:
             return None
         action = node.actions[0]
-        if action.kind is ActionKind.SYNC:
-            members = tuple(m for m in action.members if not _is_at(system, state, m, action.group))
-            return ("members", members) if members and not seen else None
+        if action.kind is ActionKind.SYNC and not seen and not node.in_sweep:
+            return ("members", tuple(each for each in action.members if each != process))
         if action.kind not in (ActionKind.READ, ActionKind.UPDATE):
+            if node.in_sweep:
+                raise NotCovered(f"a sweep that does more than load, at {node.place}")
             return None
         seen.update(action.cells)
         edge = automaton.edge(node, 0, tuple(system.value(state, c) for c in action.cells))
@@ -148,22 +175,13 @@ def _blocked(system: System, state: State, process: int) -> Sees | None:
     raise NotCovered("a sweep is too long")
 
 
-def _is_at(system: System, state: State, process: int, group: str) -> bool:
-    actions = system.node(state, process).actions
-    return any(each.kind is ActionKind.SYNC and each.group == group for each in actions)
-
-
-def _awaited(
-    system: System, state: State, process: int, sees: Sees, writers: dict[int, set[int]]
-) -> list[int]:
-    """The processes for which one waits: who is missing, or who may write what it looks at."""
-    kind, found = sees
-    if kind == "members":
-        missing = list(found)
-        if any(system.node(state, each).state == "done" for each in missing):
-            return []
-        return missing
-    return sorted({w for cell in found for w in writers.get(cell, ()) if w != process})
+def _syncs(one: Node, other: Node) -> bool:
+    """Whether two processes are at one sync."""
+    return any(
+        first.kind is ActionKind.SYNC and first.group == second.group
+        for first in one.actions
+        for second in other.actions
+    )
 
 
 def _writers(system: System) -> dict[int, set[int]]:
