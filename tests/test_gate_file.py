@@ -41,6 +41,8 @@ def test_rounds_may_be_unbounded_beside_numbers(tmp_path: Path) -> None:
     assert [t.request.rounds for t in found] == [1, 2, "unbounded"]
     assert found[-1].obligation.name == "sp rounds=unbounded"
     assert "--rounds unbounded" in found[-1].obligation.command
+    (alone,) = tasks("obligations: [{protocol: sp, ranks: any}]", tmp_path)
+    assert alone.request.ranks == "any" and "--ranks any" in alone.obligation.command
     (alone,) = tasks("obligations: [{protocol: sp, rounds: unbounded}]", tmp_path)
     assert alone.request.unbounded
 

@@ -12,7 +12,7 @@ from syncproof.gate.file import Entry
 from syncproof.models.errors import UserError
 from syncproof.models.gate import ALL, Kernel, Obligation
 from syncproof.models.verdict import Answer
-from syncproof.request import UNBOUNDED, Request
+from syncproof.request import ANY, UNBOUNDED, Request
 
 MOST = 10_000
 """Obligations that one file may mean: more are a slip of a range."""
@@ -90,7 +90,7 @@ def _list(value: Any) -> list[Any]:
 
 
 def _range(value: int | str, entry: Entry) -> Sequence[int | str]:
-    if isinstance(value, int) or value == UNBOUNDED:
+    if isinstance(value, int) or value in (ANY, UNBOUNDED):
         return (value,)
     first, _, last = value.partition("..")
     if len(last) > 9 or not int(first) <= int(last) <= int(first) + MOST:
