@@ -8,6 +8,7 @@ go on for ever with other ranks. No protocol needs any of that, so all of it is 
 from __future__ import annotations
 
 import dis
+import gc
 import sys
 import types
 from collections.abc import Iterable, Iterator
@@ -78,11 +79,7 @@ def _inside(each: object) -> Iterable[object]:
         return (each.__func__,)
     if isinstance(each, property):
         return (each.fget, each.fset)
-    if isinstance(each, tuple | list | set | frozenset):
-        return tuple(each)
-    if isinstance(each, dict):
-        return (*each.keys(), *each.values())
-    return (type(each), *getattr(each, "__dict__", {}).values())
+    return (type(each), *gc.get_referents(each))
 
 
 @cache
