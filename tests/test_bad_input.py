@@ -43,7 +43,7 @@ COMMANDS = (
     ("sp --ranks 0", r"--ranks: ranks 0 is out of range \(1 to"),
     ("sp --ranks -1", r"--ranks: ranks -1 is out of range \(1 to"),
     ("sp --ranks 1000000000", r"--ranks: ranks 1000000000 is out of range \(1 to"),
-    ("sp --ranks two", r"'--ranks': 'two' is not a valid integer"),
+    ("sp --ranks two", r"'--ranks': 'two' is neither a whole number nor 'any'"),
     ("sp --ranks", r"Option '--ranks' requires an argument"),
     ("sp --rounds 0", r"--rounds: rounds 0 is out of range"),
     ("sp --tokens 0", r"--tokens: tokens 0 is out of range"),

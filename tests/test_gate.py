@@ -541,7 +541,7 @@ def test_all_numbers_of_rounds_are_an_obligation(small: list[str], capsys: Captu
     """Proved and refuted for every number of rounds at once; what that does not cover is said."""
     Path("g.yaml").write_text(
         "defaults: {protocol: sp, rounds: unbounded, routing: balanced}\n"
-        "obligations: [{ranks: 2}, {mutants: [no-quiet@counts.py:131, windows=1]},"
+        "obligations: [{ranks: 2}, {mutants: [no-quiet@counts.py:134, windows=1]},"
         " {protocol: doorbell.py, engine: reduced}]"
     )
     assert run([*small, "--json", "g.json"]) == 2
