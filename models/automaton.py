@@ -179,6 +179,8 @@ class Automaton:
                 elif operation.kind is Kind.SWEEP_BEGIN:
                     if live.sweep is not None and live.sweep.first is not None:
                         return self._sweep_again(live)
+                    if live.sweep is not None:
+                        return _Broken(_empty_sweep(), self._where(live))
                     live.sweep = _Sweep(self._fingerprint(live))
                 else:
                     kept = self._mutated(live, operation)
@@ -370,6 +372,13 @@ class Automaton:
             f"the role {self.process.role} raised {type(error).__name__}: {error}",
             where=broken.line or self.process.role,
         )
+
+
+def _empty_sweep() -> UserError:
+    return UserError(
+        "a sweep failed without an operation, so it fails for ever",
+        expected="poll_until's function loads what it waits for",
+    )
 
 
 @dataclass(frozen=True)

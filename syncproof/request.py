@@ -126,6 +126,13 @@ def resolve(request: Request, subject: Subject, *, unbounded: bool = False) -> A
         raise UserError(
             f"only a check can be of all numbers of {name}", where=f"--{name}", expected="a number"
         )
+    if request.any_ranks and subject.file:
+        raise UserError(
+            "--ranks any is for the protocols that ship with syncproof: code of others could tell "
+            "how many ranks there are in ways that are not looked for",
+            where="--ranks",
+            expected="a number",
+        )
     bounds = Bounds(
         ranks=request.pair_or_more,
         tokens=request.tokens,

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from syncproof.models.core import Core
+from syncproof.models.errors import UserError
 from syncproof.models.memory import RANK, Region
 from syncproof.models.protocol import Protocol, role
 from syncproof.models.verdict import Answer
@@ -328,12 +329,93 @@ class PowerInMemory(Flags):
         await core.quiet()
 
 
+class QuietSweep(Flags):
+    """Polls for ever, and loads nothing, once it has met two other ranks."""
+
+    @role
+    async def worker(self, core: Core) -> None:
+        some = several = False
+        for _ in core.destinations():
+            several, some = some, True
+
+        async def sweep() -> int | None:
+            if several:
+                await core.quiet()
+                return None
+            return 1 + int(await core.load(self.own[core.rank]))
+
+        await core.poll_until(sweep)
+
+
+class EmptySweep(Flags):
+    """The same without an operation."""
+
+    @role
+    async def worker(self, core: Core) -> None:
+        some = several = False
+        for _ in core.destinations():
+            several, some = some, True
+
+        async def sweep() -> int | None:
+            return None if several else 1 + int(await core.load(self.own[core.rank]))
+
+        await core.poll_until(sweep)
+
+
+class ReachedByTwo(Flags):
+    """Reaches a place at two ranks alone."""
+
+    @role
+    async def worker(self, core: Core) -> None:
+        some = several = False
+        for _ in core.destinations():
+            several, some = some, True
+        await core.quiet()
+        if not several:
+            core.reach("one other rank")
+
+
+class Forever:
+    """Zeros without end."""
+
+    def __iter__(self) -> Forever:
+        return self
+
+    def __next__(self) -> int:
+        return 0
+
+
+class EndlessFor(Flags):
+    """A loop without end that two ranks leave at once."""
+
+    @role
+    async def worker(self, core: Core) -> None:
+        some = several = False
+        for _ in core.destinations():
+            several, some = some, True
+        await core.quiet()
+        for _ in Forever():
+            if not several:
+                break
+            await core.quiet()
+
+
+def test_an_empty_sweep_that_failed_is_an_error_and_no_endless_loop() -> None:
+    """Nothing that it would see again can make it succeed."""
+    with pytest.raises(UserError, match="failed without an operation"):
+        at(3, EmptySweep, 1)
+
+
 @pytest.mark.parametrize(
     ("kind", "why"),
     [
         (ConditionAsks, "a condition asks about another rank"),
         (FenceByNumber, "a fence to rank 0, by its number"),
         (PowerInMemory, "the number of ranks is used"),
+        (QuietSweep, "a sweep that does more than load"),
+        (EmptySweep, "a sweep of worker without an operation"),
+        (ReachedByTwo, "core.reach"),
+        (EndlessFor, "may go on for ever"),
     ],
 )
 def test_what_is_not_covered_is_said(kind: type[Protocol], why: str) -> None:

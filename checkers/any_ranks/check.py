@@ -23,6 +23,7 @@ from syncproof.models.fabric import HOP_KEYS
 from syncproof.models.instance import Choices, Instance
 from syncproof.models.nodes import Ledger
 from syncproof.models.ranks import PAIR
+from syncproof.models.reaches import declared_reaches
 from syncproof.models.system import System
 from syncproof.models.transitions import PROPERTIES
 from syncproof.models.verdict import Answer, PropertyVerdict, Question, Verdict
@@ -162,6 +163,8 @@ def _check_fabric(pair: Pair) -> None:
     for key, value in (("quiet", "target"), ("load_order", "none"), ("atomics", "nic_only")):
         if getattr(profile, key) == value:
             raise NotCovered(f"fabrics with {key}={value}")
+    if declared_reaches(pair.kind):
+        raise NotCovered("core.reach: what two ranks reach, more need not")
     if pair.protocol().ghosts:
         raise NotCovered("ghosts are shared by all ranks")
 

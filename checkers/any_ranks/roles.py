@@ -15,7 +15,7 @@ from typing import Any
 
 from syncproof.checkers.any_ranks.covered import NotCovered
 from syncproof.checkers.any_ranks.language import check_language
-from syncproof.checkers.any_ranks.loops import RankIdentity, Ranks, Turns
+from syncproof.checkers.any_ranks.loops import ANOTHER, RankIdentity, Ranks, Turns
 from syncproof.models import core
 from syncproof.models.core import Unresolved
 from syncproof.models.errors import UserError
@@ -89,10 +89,14 @@ class Point:
 
 @dataclass(frozen=True, eq=False)
 class Turn:
-    """What may follow a step of a role: what it says, and the point that it comes to."""
+    """What may follow a step of a role: what it says, and the point that it comes to.
+
+    ``is_next`` says whether a loop through all ranks went on to another rank on the way.
+    """
 
     statements: tuple[Statement, ...]
     point: Point
+    is_next: bool = False
 
 
 class Role:
@@ -113,6 +117,7 @@ class Role:
         self._way: Iterator[Told] = iter(())
         self._loops, self._round = 0, -1
         self._asks = self._sweeps = False
+        self._empty_sweeps = 0
         self._root: FrameType | None = None
         refuse = aside(self._trouble.append)
         protocol = protocol_of_any(instance, refuse)
@@ -214,7 +219,9 @@ class Role:
                     heads |= {fork.head}
                 pending += [((*here, Told(each, False)), heads) for each in fork.options]
                 continue
-            found.setdefault((turn.point.number, turn.statements), turn)
+            is_next = any(not each.is_read and each.value is ANOTHER for each in here[len(way) :])
+            key = (turn.point.number, turn.statements, is_next)
+            found.setdefault(key, replace(turn, is_next=is_next))
         return list(found.values())
 
     def _run(self, way: Way) -> Turn:
@@ -223,6 +230,7 @@ class Role:
         self._said.clear()
         self._way, self._loops, self._round = iter(way), 0, -1
         self._asks = self._sweeps = False
+        self._empty_sweeps = 0
         coroutine = self._start()
         assert isinstance(coroutine, CoroutineType)
         self._root = coroutine.cr_frame
@@ -233,6 +241,8 @@ class Role:
             if self._asks:
                 raise NotCovered(f"the role {self.process.role} catches what is not an Exception")
             return self._turn(coroutine, operation and _kept(operation), way)
+        except NotCovered:
+            raise
         except (UserError, Refused) as error:
             raise NotCovered(f"{_text(error)}{_line_of(error)}") from None
         except Unresolved as choice:
@@ -272,8 +282,12 @@ class Role:
                 raise UserError(f"a role awaits {type(operation).__name__}, not an operation")
             value = None
             if operation.kind in (Kind.SWEEP_BEGIN, Kind.SWEEP_END):
+                self._empty_sweeps = self._empty_sweeps + 1 if self._sweeps else 0
+                if self._empty_sweeps > 1 and operation.kind is Kind.SWEEP_BEGIN:
+                    raise NotCovered(f"a sweep of {self.process.role} without an operation")
                 self._sweeps = operation.kind is Kind.SWEEP_BEGIN
             else:
+                self._empty_sweeps = 0
                 kept = _mutated(self.mutation, coroutine, operation)
                 if kept is not None:
                     return kept

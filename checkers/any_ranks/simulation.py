@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import networkx as nx
+
 from syncproof.checkers.any_ranks.covered import NotCovered
 from syncproof.checkers.any_ranks.memory import Memory, concerns, ranks_of
 from syncproof.checkers.any_ranks.roles import Fork, Point, Role
@@ -46,6 +48,7 @@ class Simulation:
         self._done: set[tuple[int, int, Owed]] = set()
         self._work: list[tuple[Point, Node, Owed]] = []
         self._same: dict[tuple[int, int], bool] = {}
+        self._alone: nx.DiGraph[int] = nx.DiGraph()
 
     def run(self) -> None:
         """Go through all pairs; `NotCovered` if the role does something else."""
@@ -58,6 +61,8 @@ class Simulation:
                 self._step(*self._work.pop())
         except OutsideRanks as error:
             raise NotCovered(f"{error.what} ({self.role.process.role})") from None
+        if not nx.is_directed_acyclic_graph(self._alone):
+            raise NotCovered(f"{self.role.process.role} may go on for ever without the pair")
 
     def _add(self, point: Point, node: Node, owed: Owed) -> None:
         key = (point.number, node.number, owed)
@@ -72,13 +77,15 @@ class Simulation:
             if node.state != "done" or any(owed):
                 raise self._differs(point, node)
             return
+        if point.in_sweep and operation.kind not in (Kind.LOAD, Kind.GET):
+            raise NotCovered(f"a sweep that does more than load, at {point}")
         if operation.kind in CACHED:
             raise NotCovered("write-back caches hold blocks of several ranks")
         if concerns(operation) == OTHER:
             for value in self._told_by_another(operation):
-                self._go(point, value, node, owed, ())
+                self._leave_out(point, value, node, owed)
         elif operation.kind in ORDERING and not self._is(point, node):
-            self._go(point, None, node, owed, ())
+            self._leave_out(point, None, node, owed)
         elif self._is(point, node):
             ranks = self._ranks(self.role.core.peer_)
             for value, edge in self.automaton.seen(node):
@@ -93,6 +100,13 @@ class Simulation:
         for turn in self.role.after(point, value):
             after = self._owed(owed, words, _words(turn.statements), point)
             self._add(turn.point, node, after)
+
+    def _leave_out(self, point: Point, value: Any, node: Node, owed: Owed) -> None:
+        """A step that the role of two ranks does not take."""
+        self._go(point, value, node, owed, ())
+        for turn in self.role.after(point, value):
+            if not (turn.is_next or point.in_sweep):
+                self._alone.add_edge(point.number, turn.point.number)
 
     def _owed(
         self, owed: Owed, said: tuple[Word, ...], other: tuple[Word, ...], point: Point
