@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from syncproof.checkers.any_ranks import roles
 from syncproof.models.core import Core
 from syncproof.models.errors import UserError
 from syncproof.models.memory import RANK, Region
@@ -415,9 +416,15 @@ def test_an_empty_sweep_that_failed_is_an_error_and_no_endless_loop() -> None:
         (QuietSweep, "a sweep that does more than load"),
         (EmptySweep, "a sweep of worker without an operation"),
         (ReachedByTwo, "core.reach"),
-        (EndlessFor, "may go on for ever"),
+        (EndlessFor, "__next__ at"),
     ],
 )
 def test_what_is_not_covered_is_said(kind: type[Protocol], why: str) -> None:
     """A reason, and no error of ours."""
     assert why in reason(any_ranks(kind, 1))
+
+
+def test_going_on_without_the_pair_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where nothing is said of the language: steps that are left out must come to an end."""
+    monkeypatch.setattr(roles, "check_language", lambda _: None)
+    assert "may go on for ever without the pair" in reason(any_ranks(EndlessFor, 1))

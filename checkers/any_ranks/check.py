@@ -6,10 +6,10 @@ peer only what they do among two; and who may wait for whom has no cycle. docs/a
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from syncproof.checkers.any_ranks.covered import NotCovered
 from syncproof.checkers.any_ranks.memory import Memory
 from syncproof.checkers.any_ranks.roles import Role, protocol_of_any
 from syncproof.checkers.any_ranks.simulation import Simulation
@@ -18,6 +18,7 @@ from syncproof.checkers.automatic import check as check_quickly
 from syncproof.checkers.explicit.check import check as check_pair
 from syncproof.checkers.explicit.loops import has_loop
 from syncproof.checkers.explicit.search import Budget, Exploration, Meter, explore
+from syncproof.checkers.unbounded.channel import NotCovered
 from syncproof.models.automaton import Automaton
 from syncproof.models.fabric import HOP_KEYS
 from syncproof.models.instance import Choices, Instance
@@ -61,6 +62,20 @@ class Premises:
     loops: bool = False
 
 
+@dataclass(frozen=True)
+class Deadline:
+    """When the time is over that all of the argument may take."""
+
+    budget: Budget
+    started: float
+
+    def look(self) -> None:
+        """`NotCovered` if it is over."""
+        seconds = self.budget.seconds
+        if seconds and time.monotonic() - self.started >= seconds:
+            raise NotCovered(f"the argument stopped at --budget-seconds {seconds:g}: raise it")
+
+
 def check(
     instance: Instance,
     question: Question,
@@ -80,13 +95,13 @@ def check(
     )
     two = dict.fromkeys(("ranks", "experts", "topk"), PAIR)
     of_two = replace(question, bounds={**question.bounds, **two}, properties=PROPERTIES)
-    premises = Premises()
+    premises, started = Premises(), time.monotonic()
     try:
         _check_fabric(pair)
         protocol_of_any(pair, lambda _: None)
         verdict = check_pair(pair, of_two, "reference", budget, report, pair.search)
         if verdict.answer is Answer.PROVED:
-            _look(pair, premises)
+            _look(pair, premises, Deadline(budget or Budget(), started))
         else:
             premises.failed = "two ranks break another property, so no argument starts from them"
     except NotCovered as reason:
@@ -123,7 +138,7 @@ def _answer(of_two: PropertyVerdict, premises: Premises) -> PropertyVerdict:
     return of_two
 
 
-def _look(pair: Pair, premises: Premises) -> None:
+def _look(pair: Pair, premises: Premises, deadline: Deadline) -> None:
     """Check every premise; `NotCovered` says which fails."""
     memory = Memory(pair, pair.searched[0][0].system)
     for found, _ in pair.searched:
@@ -138,6 +153,7 @@ def _look(pair: Pair, premises: Premises) -> None:
             for role, automaton in zip(roles, system.automata, strict=True)
         ]
         for each in simulations:
+            deadline.look()
             each.run()
         waits.add(system, found.parents, simulations)
         premises.loops |= any(has_loop(each) for each in system.automata)

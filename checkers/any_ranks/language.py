@@ -14,7 +14,7 @@ import types
 from collections.abc import Iterable, Iterator
 from functools import cache
 
-from syncproof.checkers.any_ranks.covered import NotCovered
+from syncproof.checkers.unbounded.channel import NotCovered
 from syncproof.models.protocol import Protocol
 
 ASKING = frozenset(
@@ -137,8 +137,8 @@ def _check(code: types.CodeType, own: frozenset[str]) -> None:
             raise NotCovered(f"{name}() at {where}")
         elif name == "getattr":
             for text in (word for word in code.co_consts if isinstance(word, str)):
-                _check_attribute(text.strip("."), own, where)
-    if code.co_name in ("__exit__", "__aexit__", "__getattr__", "__getattribute__"):
+                _check_attribute(text, own, where)
+    if code.co_name in ("__exit__", "__aexit__", "__getattr__", "__getattribute__", "__next__"):
         raise NotCovered(f"{code.co_name} at {code.co_filename}:{code.co_firstlineno}")
 
 

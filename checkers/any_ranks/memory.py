@@ -11,7 +11,7 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from syncproof.checkers.any_ranks.covered import NotCovered
+from syncproof.checkers.unbounded.channel import NotCovered
 from syncproof.models.instance import Instance
 from syncproof.models.lowering import Lowering
 from syncproof.models.memory import Slot

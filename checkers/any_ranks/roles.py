@@ -13,9 +13,9 @@ from pathlib import Path
 from types import CoroutineType, FrameType
 from typing import Any
 
-from syncproof.checkers.any_ranks.covered import NotCovered
 from syncproof.checkers.any_ranks.language import check_language
 from syncproof.checkers.any_ranks.loops import ANOTHER, RankIdentity, Ranks, Turns
+from syncproof.checkers.unbounded.channel import NotCovered
 from syncproof.models import core
 from syncproof.models.core import Unresolved
 from syncproof.models.errors import UserError
@@ -239,7 +239,7 @@ class Role:
             if self._trouble:
                 raise self._trouble[0]
             if self._asks:
-                raise NotCovered(f"the role {self.process.role} catches what is not an Exception")
+                raise NotCovered(f"the role {self.process.role} asks of ranks within an async with")
             return self._turn(coroutine, operation and _kept(operation), way)
         except NotCovered:
             raise

@@ -13,9 +13,9 @@ from typing import Any
 
 import networkx as nx
 
-from syncproof.checkers.any_ranks.covered import NotCovered
 from syncproof.checkers.any_ranks.memory import Memory, concerns, ranks_of
 from syncproof.checkers.any_ranks.roles import Fork, Point, Role
+from syncproof.checkers.unbounded.channel import NotCovered
 from syncproof.models.automaton import Automaton
 from syncproof.models.core import Unresolved
 from syncproof.models.memory import Slot

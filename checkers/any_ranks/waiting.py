@@ -14,10 +14,10 @@ from typing import Any
 
 import networkx as nx
 
-from syncproof.checkers.any_ranks.covered import NotCovered
 from syncproof.checkers.any_ranks.memory import concerns
 from syncproof.checkers.any_ranks.roles import Point, own_line
 from syncproof.checkers.any_ranks.simulation import Simulation
+from syncproof.checkers.unbounded.channel import NotCovered
 from syncproof.models.lowering import ActionKind
 from syncproof.models.nodes import Node
 from syncproof.models.operations import Kind
