@@ -6,7 +6,7 @@ process and, where the protocol or the fabric needs them, caches, views and ghos
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -155,13 +155,13 @@ class System:
                 found[i] = each.numbered(variant)
         return found
 
-    def step_transitions(self, state: State, step: Step) -> list[Transition]:
+    def step_transitions(self, state: State, step: Step) -> Iterable[Transition]:
         """The enabled transitions among which ``step`` is, if it is enabled."""
         if self._ambiguous or step.kind in ("write back", "evict", "fetch"):
             return self.transitions(state)
         if step.kind == "process":
             return self.process_transitions(state, step.process)
-        return list(self.landings(state, step.process))
+        return self.landings(state, step.process)
 
     def process_transitions(self, state: State, process: int) -> list[Transition]:
         """The enabled steps of one process."""
