@@ -143,7 +143,7 @@ class System:
         for process in range(self.processes):
             found += self.process_transitions(state, process)
         found += self.fabric_transitions(state)
-        return self.told_apart(found) if self._ambiguous else found
+        return self.told_apart(found) if self._ambiguous or self.outboxes.alike else found
 
     def told_apart(self, found: list[Transition]) -> list[Transition]:
         """The same transitions, with numbers for steps that are alike."""
@@ -161,7 +161,7 @@ class System:
             return self.transitions(state)
         if step.kind == "process":
             return self.process_transitions(state, step.process)
-        return list(self.landings(state, step.process))
+        return self.told_apart(list(self.landings(state, step.process)))
 
     def process_transitions(self, state: State, process: int) -> list[Transition]:
         """The enabled steps of one process."""
