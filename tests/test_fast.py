@@ -359,7 +359,7 @@ def test_planted_faults(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_memory_is_bounded() -> None:
     """A search that would outgrow its memory stops, undecided, and names the option."""
     made = instance(OneRound, ranks=3, tokens=2)
-    found = check(made, question_of(made, "big"), "fast", Budget(memory=2**20))
+    found = check(made, question_of(made, "big"), "fast-full", Budget(memory=2**20))
     assert found.answer is Answer.UNDECIDED
     assert "--memory" in found.properties[0].detail
 
@@ -369,7 +369,7 @@ def test_other_limits(budget: Budget) -> None:
     """So do limits of states and time."""
     made = instance(OneRound, ranks=3)
     question = question_of(made, "big", properties=("deadlock-free",))
-    found = check(made, question, "fast", budget)
+    found = check(made, question, "fast-full", budget)
     assert found.answer is Answer.UNDECIDED
     assert "the search stopped at --budget" in found.properties[0].detail
 

@@ -43,13 +43,14 @@ from syncproof.checkers.fast.arrays import (
 )
 from syncproof.checkers.fast.assembly import Assembly
 from syncproof.checkers.fast.layout import Layout, repacked
+from syncproof.checkers.fast.strides import Strides
 from syncproof.checkers.fast.tabulation import Tabulation
 from syncproof.checkers.fast.walk import walk
 from syncproof.models.automaton import Automaton
 from syncproof.models.narrate import describe
 from syncproof.models.nodes import TooLong
 from syncproof.models.system import System
-from syncproof.models.transitions import Failure, Overfull, State
+from syncproof.models.transitions import Failure, Overfull, State, Transition
 
 FIRST_ROWS, FIRST_SLOTS = 1 << 12, 1 << 13
 GROWTH_OF_LOG, GROWTH_OF_TABLE = 1.25, 2.0
@@ -73,13 +74,17 @@ class Search:
         asked: frozenset[str],
         meter: Meter,
         groups: Sequence[tuple[int, ...]] = (),
+        *,
+        reduces: bool = False,
     ) -> None:
         self.system, self.asked, self.meter = system, asked, meter
         self.layout = Layout(system, groups)
-        self.layout.meet(system.initial_transition().state)
-        walk(system, self.layout.meet)
+        self.strides = Strides(system, self.layout, asked, reduces)
+        self.start = self.strides.start()
+        self.layout.begin(self.start.state)
+        walk(self.strides, self.layout.meet)
         self.layout.arrange()
-        self.tabulation = Tabulation(system, self.layout, asked)
+        self.tabulation = Tabulation(self.strides)
         self.assembly = Assembly(self.tabulation)
         self.steps: Steps = self.assembly.steps()
         self.found = Exploration(system, {})
@@ -112,15 +117,10 @@ class Search:
 
     def run(self) -> Exploration:
         """Search until all is explored, a property is broken or a limit is reached."""
-        start = self.system.initial_transition()
-        self.found.parents[start.state] = (None, None, 0)
-        self.found.reached.update(start.reached)
-        for failure in start.failures:
-            if failure.property in self.asked:
-                self.found.findings.append(Finding(failure, start.state, None))
+        self._enter()
         if self.found.findings:
             return self.found
-        self._log[: self.layout.words] = self.layout.pack(start.state)
+        self._log[: self.layout.words] = self.layout.pack(self.start.state)
         self._control[COUNT] = 1
         self._fill_table()
         self.meter.states += 1
@@ -139,6 +139,17 @@ class Search:
         if not self.found.stopped and not self.found.findings:
             self._judge_whole()
         return self.found
+
+    def _enter(self) -> None:
+        """Note what is said on the way into the first state that is kept."""
+        first = self.start.steps[0]
+        self.found.parents[first.state] = (None, None, 0)
+        self.found.reached.update(self.start.reached)
+        for failure in first.failures:
+            if failure.property in self.asked:
+                self.found.findings.append(Finding(failure, first.state, None))
+        if not self.found.findings:
+            self._take(first.state, self.start.steps[1:])
 
     # Levels
 
@@ -292,11 +303,13 @@ class Search:
         """Take over what a pass noted; True if a property is broken."""
         for notes in self._notes:
             self._said.update(np.flatnonzero(notes.said).tolist())
-            for number in np.flatnonzero(notes.raced).tolist():
-                self._note_race(number, notes)
-        failed = [self.layout.unpack(n.failed) for n in self._notes if n.counts[HAS_FAILED]]
+        for number in range(len(self.assembly.races)):
+            raced = [self._row(n.racing, number) for n in self._notes if n.raced[number]]
+            if raced:
+                self._note_race(number, self.layout.unpack(min(raced)))
+        failed = [self._row(n.failed, 0) for n in self._notes if n.counts[HAS_FAILED]]
         if failed:
-            self._fail(min(failed))
+            self._fail(self.layout.unpack(min(failed)))
             return True
         rows = self._work.terminals[: self._control[TERMINALS]].tolist()
         return self._judge_ends(sorted((self.state(row), row) for row in rows))
@@ -304,12 +317,23 @@ class Search:
     def _fail(self, state: State) -> None:
         """The first failing step of a state is a finding."""
         state = self._trace_back(state, len(self.levels) - 2)
-        for each in self.system.transitions(state):
-            for failure in each.failures:
-                if failure.property in self.asked:
-                    self.found.findings.append(Finding(failure, state, each))
-                    return
+        for stride in self.strides.enabled(state):
+            if any(each.property in self.asked for each in stride.failures):
+                self._take(state, stride.steps)
+                return
         raise AssertionError("a step that failed in the tables does not fail in the system")
+
+    def _take(self, state: State, steps: Sequence[Transition]) -> State:
+        """Note a run from a state whose own run is noted; its first failure is a finding."""
+        for step in steps:
+            for failure in step.failures:
+                if failure.property in self.asked:
+                    self.found.findings.append(Finding(failure, state, step))
+                    return state
+            depth = self.found.parents[state][2] + 1
+            self.found.parents.setdefault(step.state, (state, step.step, depth))
+            state = step.state
+        return state
 
     def _judge_ends(self, ends: list[tuple[State, int]]) -> bool:
         for state, row in ends:
@@ -330,11 +354,14 @@ class Search:
             return judge_end(self.system, state)
         return [Failure("deadlock-free", "no process can go on", -1)]
 
-    def _note_race(self, number: int, notes: Notes) -> None:
+    def _row(self, words: Any, row: int) -> tuple[int, ...]:
+        """A row, so that rows compare as the loops compare them."""
+        width = self.layout.words
+        return tuple(words[row * width : (row + 1) * width].tolist())
+
+    def _note_race(self, number: int, state: State) -> None:
         """Keep the first state in which a race was seen; of several in one level the least."""
         kind, level = self.assembly.races[number], len(self.levels) - 2
-        first = number * self.layout.words
-        state = self.layout.unpack(notes.racing[first : first + self.layout.words])
         known = self._races.get(kind)
         if known is None or known[0] > level or (known[0] == level and known[1] > state):
             self._races[kind] = (level, state)
@@ -402,15 +429,14 @@ class Search:
             rows = self.levels[before], self.levels[before + 1]
             row = kernels.predecessor(*rows, words, *order, targets[-1], *moves, self._log)
             targets.append(self._log[row * words : (row + 1) * words].copy())
-        here = self.system.initial_transition().state
-        for depth, target in enumerate(reversed(targets[:-1]), 1):
+        here = self.start.state
+        for target in reversed(targets[:-1]):
             taken = next(
                 each
-                for each in self.system.transitions(here)
+                for each in self.strides.enabled(here)
                 if np.array_equal(self.layout.pack(each.state), target)
             )
-            self.found.parents[taken.state] = (here, taken.step, depth)
-            here = taken.state
+            here = self._take(here, taken.steps)
         return here
 
 
