@@ -12,7 +12,7 @@ from syncproof.checkers.explicit import persistent
 from syncproof.checkers.explicit.check import check as check_explicitly
 from syncproof.checkers.explicit.check import question_of
 from syncproof.checkers.explicit.replay import replay
-from syncproof.checkers.explicit.search import Budget, Meter, explore, hung_states
+from syncproof.checkers.explicit.search import Budget, Meter, explore, hung_states, race_pairs
 from syncproof.checkers.fast import strides
 from syncproof.checkers.fast.check import FULL, check, uncovered
 from syncproof.checkers.fast.place import Place
@@ -49,19 +49,22 @@ class Met:
 
 def met_slowly(system: System) -> Met | None:
     """By the engine that defines what is right; None if that is too much."""
-    found = explore(system, None, RACES, Meter(Budget(states=STATES)), stop_at_first=False)
+    found = explore(system, None, NOTHING, Meter(Budget(states=STATES)), stop_at_first=False)
     if found.stopped:
         return None
     failures = set(system.initial_transition().failures)
+    races = set[tuple[int, bool]]()
     for state in found.parents:
-        failures.update(f for each in system.transitions(state) for f in each.failures)
+        enabled = system.told_apart(system.transitions(state))
+        failures.update(failure for each in enabled for failure in each.failures)
+        races.update((cell, sure) for cell, sure, _, _ in race_pairs(system, state, enabled))
     return Met(
         frozenset(found.good),
         frozenset(found.stuck),
         bool(hung_states(found)),
         frozenset(failures),
         frozenset(found.reached),
-        frozenset(kind for kind in found.races if kind[1] or kind[0] not in system.polled),
+        frozenset(kind for kind in races if kind[1] or kind[0] not in system.polled),
     )
 
 
