@@ -34,7 +34,7 @@ def check(
     if len(instance.processes(instance.protocol())) > FEW_PROCESSES:
         from syncproof.checkers.emulator.random_runs import look_for_violation
 
-        verdict = look_for_violation(instance, question, budget.seconds)
+        verdict = look_for_violation(instance, question, budget)
     if verdict is None:
         verdict = check_explicitly(instance, question, "reduced", budget, report)
     return dataclasses.replace(verdict, notes=(*verdict.notes, f"no certificate: {certified}"))

@@ -38,7 +38,7 @@ def instance_of(name: str, ranks: int = 5, **settings: Setting) -> Instance:
 
 
 def found_in(made: Instance) -> Verdict | None:
-    return look_for_violation(made, question_of(made, "x"), 0.0)
+    return look_for_violation(made, question_of(made, "x"), Budget())
 
 
 def trace_in(made: Instance) -> Trace:

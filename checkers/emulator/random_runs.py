@@ -18,7 +18,7 @@ from syncproof.checkers.emulator.matching import Matching, shapes_of
 from syncproof.checkers.emulator.run import Options, run
 from syncproof.checkers.emulator.schedule import ADVERSARIES
 from syncproof.checkers.explicit.counterexample import build_trace
-from syncproof.checkers.explicit.search import Exploration, Finding
+from syncproof.checkers.explicit.search import Budget, Exploration, Finding
 from syncproof.checkers.explicit.stuck import is_stuck
 from syncproof.models.core import Unresolved
 from syncproof.models.errors import UserError
@@ -34,17 +34,22 @@ MOST_STEPS = 60_000
 """The steps of all runs together."""
 
 
-def look_for_violation(instance: Instance, question: Question, seconds: float) -> Verdict | None:
+def look_for_violation(instance: Instance, question: Question, budget: Budget) -> Verdict | None:
     """A violation that random runs find, with its trace; None says nothing at all.
 
     The seeds are 0, 1, ... with each adversary in turn, so that the answer is always the same,
-    unless ``seconds`` (0: no limit) are over.
+    unless the budget of time is used. Steps of runs count as states.
     """
-    left, asked = MOST_STEPS, question.properties
+    left, asked = min(MOST_STEPS, budget.states or MOST_STEPS), question.properties
     for seed in range(MOST_RUNS):
         adversary = list(ADVERSARIES)[seed % len(ADVERSARIES)]
         options = Options(
-            seed, adversary=adversary, conform=False, seconds=seconds, steps=left, properties=asked
+            seed,
+            adversary=adversary,
+            conform=False,
+            seconds=budget.seconds,
+            steps=left,
+            properties=asked,
         )
         told: list[Event] = []
         try:
