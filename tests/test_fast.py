@@ -333,7 +333,7 @@ def test_random_verdicts() -> None:
 def test_many_random_verdicts() -> None:
     """The same on two thousand more."""
     found = [compared(instance_of(plan_of(seed))) for seed in range(5_000, 7_000)]
-    assert found.count("violated") > 500 and found.count("proved") > 100
+    assert found.count("violated") > 500 and found.count("proved") > 80
 
 
 # Faults planted in the engine

@@ -23,7 +23,7 @@ from syncproof.checkers.explicit.search import (
     race_pairs,
     resident_bytes,
 )
-from syncproof.checkers.fast import kernels
+from syncproof.checkers.fast import backward, kernels
 from syncproof.checkers.fast.arrays import (
     AT_ONCE,
     COUNT,
@@ -52,7 +52,7 @@ from syncproof.models.system import System
 from syncproof.models.transitions import Failure, Overfull, State, Transition
 
 BUFFER = 1024
-RECENT = 1 << 13
+MOST_RECENT = 1 << 15
 ROWS_A_CALL = 1 << 19
 FEWEST_ROWS_FOR_THREADS = 1 << 14
 
@@ -207,7 +207,7 @@ class Search:
         most = max(1, sum(self.tabulation.most_moves))
         block = max(1, BUFFER // most)
         threads = self.threads if total >= FEWEST_ROWS_FOR_THREADS else 1
-        self._notes = [self._new_notes(block * most + AT_ONCE) for _ in range(threads)]
+        self._notes = [self._new_notes(block * most + AT_ONCE, total) for _ in range(threads)]
         while control[NEXT] < last:
             until = min(last, int(control[NEXT]) + ROWS_A_CALL)
             self._expand(until, block, block * most * threads, threads)
@@ -239,8 +239,9 @@ class Search:
         else:
             list(self._pool.map(call, self._notes))
 
-    def _new_notes(self, size: int) -> Notes:
+    def _new_notes(self, size: int, rows: int) -> Notes:
         races, words = len(self.assembly.races), self.layout.words
+        recent = min(MOST_RECENT, max(1 << 10, 1 << rows.bit_length()))
         return Notes(
             np.zeros(8, np.int64),
             np.zeros(len(self.tabulation.events), np.uint8),
@@ -251,7 +252,7 @@ class Search:
             empty_words(size * words),
             empty_words(size),
             np.zeros(len(self.tabulation.roots), np.int32),
-            np.tile(self._states.log[:words], RECENT),
+            np.tile(self._states.log[:words], recent),
         )
 
     def _count(self) -> None:
@@ -401,14 +402,14 @@ class Search:
         words, store = self.layout.words, (self._states.log, self._states.slots)
         self._ask_for(len(self._states.slots))
         alive: Any = np.zeros(len(self._states.slots), np.uint8)
-        kernels.mark(np.array(self._good, np.int64), words, *store, alive)
+        backward.mark(np.array(self._good, np.int64), words, *store, alive)
         buffer = empty_words(words)
         moves, order = self._moves(), self.layout.order()
-        while kernels.spread_alive(self.count, words, *order, alive, buffer, *moves, *store):
+        while backward.spread_alive(self.count, words, *order, alive, buffer, *moves, *store):
             self._look_at_limits(0)
         for level, first in enumerate(self.levels[:-1]):
             end = self.levels[level + 1]
-            row = int(kernels.least_unmarked(first, end, words, *store, alive))
+            row = int(backward.least_unmarked(first, end, words, *store, alive))
             if row >= 0:
                 message = "no run from here lets every process finish"
                 state = self._trace_back(self.state(row), level)
@@ -428,7 +429,7 @@ class Search:
         targets = [self.layout.pack(state)]
         for before in range(level - 1, -1, -1):
             rows = self.levels[before], self.levels[before + 1]
-            row = kernels.predecessor(*rows, words, *order, targets[-1], *moves, self._states.log)
+            row = backward.predecessor(*rows, words, *order, targets[-1], *moves, self._states.log)
             targets.append(self._states.words(row).copy())
         here = self.start.state
         for target in reversed(targets[:-1]):

@@ -15,7 +15,7 @@ from syncproof.models.transitions import State
 FIRST_ROWS, FIRST_SLOTS = 1 << 12, 1 << 13
 GROWTH_OF_LOG = 1.25
 GROWTH_OF_TABLE, GROWTH_OF_LARGE_TABLE = 2.0, 1.25
-LARGE_TABLE = 1 << 22
+LARGE_TABLE = 1 << 24
 FULLEST = 0.85
 
 
