@@ -11,10 +11,15 @@ from syncproof.models.transitions import Delivery, Interned, Overfull, Step
 
 
 class InFlight:
-    """Outboxes as numbers; 0 is the empty one. Owners from ``processes`` on are the fabric's."""
+    """Outboxes as numbers; 0 is the empty one. Owners from ``processes`` on are the fabric's.
+
+    ``alike`` is set once two deliveries of one outbox have been met that are one step: a put and a
+    copy to the same cell, say.
+    """
 
     def __init__(self, processes: int) -> None:
         self._processes = processes
+        self.alike = False
         self._outboxes = Interned(())
         self._deliveries: dict[tuple[int, int], tuple[Delivery, ...]] = {}
         self._issues: dict[tuple[int, int, int, int], int] = {}
@@ -45,6 +50,7 @@ class InFlight:
         found = self._deliveries.get((owner, number))
         if found is None:
             found = self._deliveries[owner, number] = tuple(self._find_deliveries(owner, number))
+            self.alike = self.alike or len({each.step for each in found}) < len(found)
         return found
 
     def _find_deliveries(self, owner: int, number: int) -> Iterator[Delivery]:

@@ -19,6 +19,7 @@ from syncproof.checkers.emulator.run import Options, run
 from syncproof.checkers.emulator.schedule import ADVERSARIES
 from syncproof.models.bounds import Bounds
 from syncproof.models.core import Core
+from syncproof.models.errors import UserError
 from syncproof.models.instance import Instance
 from syncproof.models.memory import Region
 from syncproof.models.profiles import load_profile
@@ -77,7 +78,7 @@ def differences(
     """Where a walk in place is not where the system is, step by step."""
     try:
         machine, told = steps_of(made, options)
-    except RoleRaised:
+    except (RoleRaised, UserError):  # the run itself: an add to what is no number
         return
     whole = replace(made, whole_atoms=True)
     quick = Walk(whole, dict(machine.choices), machine.content)

@@ -428,6 +428,22 @@ def test_put_and_add_of_one_process_to_a_cell() -> None:
     assert compare(range(447, 448)) == {"proved": 1}
 
 
+def test_a_copy_and_a_put_to_one_cell_are_two_steps() -> None:
+    """A get and a copy may land in one cell in either order: a trace tells which (a plan)."""
+    made = instance_of(plan_of(5114))
+    system = made.system({})
+    seen = {system.initial_transition().state}
+    work = list(seen)
+    while work:
+        enabled = system.transitions(work.pop())
+        assert len({each.step for each in enabled}) == len(enabled)
+        work += {each.state for each in enabled} - seen
+        seen |= {each.state for each in enabled}
+    for name in ("deadlock-free", "exactly-once", "race-free", "quiescent"):
+        found = check_explicitly(made, question_of(made, "x", properties=(name,)), "reference")
+        assert found.trace is not None and replay(found.trace, made).reproduced
+
+
 @pytest.mark.long
 def test_random_protocols_agree_at_length() -> None:
     """The same on 10,000 plans."""

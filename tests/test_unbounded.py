@@ -197,7 +197,7 @@ def _choices_do_not_count(patch: pytest.MonkeyPatch) -> None:
 
 def _memory_stays(patch: pytest.MonkeyPatch) -> None:
     """Rounds in memory are not moved with those of processes."""
-    patch.setattr(system.Quotient, "_cell", lambda self, number, by, horizon: number)
+    patch.setattr(system.Aged, "__missing__", lambda self, number: number)
 
 
 def _tokens_are_forgotten(patch: pytest.MonkeyPatch) -> None:

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from syncproof.checkers.explicit.check import Budget, question_of
-from syncproof.checkers.unbounded import places, system
+from syncproof.checkers.unbounded import carried, guards, system
 from syncproof.checkers.unbounded.check import answer
-from syncproof.checkers.unbounded.invariant import check_invariant, differences, ranges
+from syncproof.checkers.unbounded.invariant import (
+    Candidate,
+    Checked,
+    check_invariant,
+    differences,
+    ranges,
+)
 from syncproof.checkers.unbounded.invariant_check import check
+from syncproof.checkers.unbounded.readings import Reader
 from syncproof.checkers.unbounded.search import Graph
 from syncproof.models.bounds import Bounds
 from syncproof.models.core import Core
@@ -50,9 +60,9 @@ def instance_of(kind: type[Protocol], **settings: Setting) -> Instance:
     return Instance(kind, Bounds(routing="balanced"), Profile("cm384"), settings)
 
 
-def graph_of(kind: type[Protocol], **settings: Setting) -> Graph:
+def graph_of(kind: type[Protocol], engine: str = "quotient-full", **settings: Setting) -> Graph:
     instance = instance_of(kind, **settings)
-    verdict, graphs = answer(instance, question_of(instance, "x"), "quotient-full")
+    verdict, graphs = answer(instance, question_of(instance, "x"), engine)
     assert verdict.answer is Answer.PROVED
     return graphs[0]
 
@@ -62,72 +72,135 @@ def verdict_of(kind: type[Protocol], budget: Budget | None = None, **settings: S
     return check(instance, question_of(instance, "x"), "smt", budget)
 
 
-@pytest.fixture(scope="module")
-def handshake() -> Graph:
-    return graph_of(Handshake)
+@pytest.fixture(scope="module", params=["quotient-full", "quotient"])
+def handshake(request: pytest.FixtureRequest) -> Graph:
+    """The quotient of all steps, and that of the steps that the engine takes."""
+    graph = graph_of(Handshake, request.param)
+    assert graph.reduced is (request.param == "quotient")
+    return graph
+
+
+def candidate_of(graph: Graph) -> tuple[Reader, Candidate]:
+    reader = Reader(graph.system)
+    return reader, differences(graph, reader)
+
+
+def checked_of(graph: Graph) -> Checked:
+    return check_invariant(graph, *candidate_of(graph))
 
 
 def test_the_invariant_is_inductive(handshake: Graph) -> None:
     """z3 finds no integers for which a test comes out otherwise or a step leads out."""
-    candidate = differences(handshake)
-    checked = check_invariant(handshake, candidate)
+    reader, candidate = candidate_of(handshake)
+    checked = check_invariant(handshake, reader, candidate)
     assert checked.failed == []
-    assert len(checked.times) == len(handshake.arcs) > 50
-    assert any(len(set(rounds.values())) > 1 for c in candidate.values() for rounds in c)
+    assert checked.states == len(handshake.arcs) > 40 and len(checked.queries) > 10
+    assert any(len(set(sum(rounds, ()))) > 1 for c in candidate.values() for rounds in c)
 
 
 def test_it_is_told_in_the_protocol_s_names(handshake: Graph) -> None:
     """How far ranks and flags are apart, by name."""
-    told = ranges(handshake)
+    told = ranges(handshake, Reader(handshake.system))
     assert "worker@rank1 - worker@rank0: -1 to 1" in told
     assert any(each.startswith("flag[0][1, 0]") for each in told)
 
 
 def test_without_one_control_state_it_is_not(handshake: Graph) -> None:
     """Whichever control state is left out, the rest does not begin or some step leads out."""
-    candidate = differences(handshake)
+    reader, candidate = candidate_of(handshake)
     for control in list(candidate)[::20]:
         less = {key: value for key, value in candidate.items() if key != control}
-        assert check_invariant(handshake, less).failed != []
+        assert check_invariant(handshake, reader, less).failed != []
 
 
 def test_with_one_difference_falsified_it_is_not(handshake: Graph) -> None:
     """Whichever round is moved alone, some step leads out of the rest."""
-    candidate = differences(handshake)
-    controls = [key for key, value in candidate.items() if len(value[0]) > 2]
+    reader, candidate = candidate_of(handshake)
+    controls = [key for key, value in candidate.items() if len(sum(min(value), ())) > 2]
     for control in controls[::20]:
-        first, *others = candidate[control]
-        place = list(first)[-1]
-        false = [{**first, place: first[place] + 2}, *others]
-        assert check_invariant(handshake, {**candidate, control: false}).failed != []
+        first, *others = sorted(candidate[control])
+        last = max(n for n, part in enumerate(first) if part)
+        false = (*first[:last], (*first[last][:-1], first[last][-1] + 2), *first[last + 1 :])
+        wrong = {**candidate, control: {false, *others}}
+        assert check_invariant(handshake, reader, wrong).failed != []
 
 
 def test_a_fault_in_the_quotient_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where rounds in memory are not moved with the others, z3 does not find the set closed."""
-    monkeypatch.setattr(system.Quotient, "_cell", lambda self, number, by, horizon: number)
+    monkeypatch.setattr(system.Aged, "__missing__", lambda self, number: number)
     instance = instance_of(Handshake, at_least=True, windows=1)
     verdict, graphs = answer(
         instance, question_of(instance, "x"), "quotient-full", Budget(states=400)
     )
-    checked = check_invariant(graphs[0], differences(graphs[0])) if graphs else None
+    checked = checked_of(graphs[0]) if graphs else None
     assert verdict.answer is not Answer.PROVED or (checked is not None and checked.failed)
+
+
+Patch = pytest.MonkeyPatch
+
+
+def lands_as_it_was(patch: Patch) -> None:
+    """A landing leaves the rounds of its cell as they are."""
+    patch.setattr(
+        carried.Carrier,
+        "_delivered",
+        lambda self, state, step, cell: state[self.system.first_cell + cell],
+    )
+
+
+def issued_a_round_later(patch: Patch) -> None:
+    """A put takes the next round with it."""
+    right = carried._issued
+    patch.setattr(carried, "_issued", lambda found, own: right(found + 1, own))
+
+
+def begins_a_round_later(patch: Patch) -> None:
+    """The rounds of the processes are taken for one more than they are."""
+    right = carried.Carrier._process
+
+    def wrong(self: carried.Carrier, *about: Any) -> carried.Fate:
+        fate = right(self, *about)
+        claims = tuple(each.replace("(= ", "(= 1 (- ", 1) + ")" for each in fate.claims)
+        return fate._replace(claims=claims)
+
+    patch.setattr(carried.Carrier, "_process", wrong)
+
+
+@pytest.mark.parametrize("fault", [lands_as_it_was, issued_a_round_later, begins_a_round_later])
+def test_a_fault_in_what_becomes_of_rounds_is_noticed(
+    fault: Callable[[Patch], None], handshake: Graph, monkeypatch: Patch
+) -> None:
+    """Where rounds behind a step are taken from elsewhere, they are not those that were found."""
+    fault(monkeypatch)
+    assert checked_of(handshake).failed != []
+
+
+def test_what_is_forgotten_too_early_is_noticed(monkeypatch: Patch) -> None:
+    """A round that is forgotten while a process has not passed it is no round long past."""
+    right = system.Quotient._frame
+
+    def wrong(self: system.Quotient, nodes: Any) -> system.Frame:
+        frame = right(self, nodes)
+        return frame._replace(horizon=frame.horizon + 1)
+
+    monkeypatch.setattr(system.Quotient, "_frame", wrong)
+    instance = instance_of(Handshake)
+    _, (graph,) = answer(instance, question_of(instance, "x"), "quotient-full")
+    assert checked_of(graph).failed != []
 
 
 def test_a_test_that_is_told_wrong_is_noticed(
     handshake: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The guards are not empty words: with one outcome turned round, z3 objects."""
-    right = places.Stepper.tests
+    right = guards.Guards._claim
 
-    def wrong(self: places.Stepper, *about: object) -> list[object]:
-        return [
-            (name, left, other, not result, process) if name in ("==", "<") else each
-            for each in right(self, *about)  # type: ignore[arg-type]
-            for name, left, other, result, process in [each]
-        ]
+    def wrong(self: guards.Guards, test: str, *about: Any) -> str:
+        left, right_, result, node = about
+        return right(self, test, left, right_, result ^ (test in ("==", "<")), node)
 
-    monkeypatch.setattr(places.Stepper, "tests", wrong)
-    assert check_invariant(handshake, differences(handshake)).failed != []
+    monkeypatch.setattr(guards.Guards, "_claim", wrong)
+    assert checked_of(handshake).failed != []
 
 
 def test_the_engine_proves_and_refutes() -> None:

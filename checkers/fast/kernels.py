@@ -374,6 +374,38 @@ def fill_table(count, width, log, slots):
             slots[place] = log[row] + ONE if width == 1 else tagged
 
 
+@njit(nogil=True, cache=True)
+def spread_table(before, slots):
+    """Bring a table of states of one word that had ``before`` slots to its new size, in place.
+
+    A place grows with its hash, so a run of full slots goes to where it begins or above. From the
+    last run to the first, each is taken out and put in again: those above it are not disturbed,
+    and what comes to lie below, behind the end, is in the first run and taken out with it.
+    """
+    taken = np.empty(1024, np.uint64)
+    size = np.uint64(slots.shape[0])
+    end = before
+    while end > 0:
+        if slots[end - 1] == ZERO:
+            end -= 1
+            continue
+        begin = end
+        while begin > 0 and slots[begin - 1] != ZERO:
+            begin -= 1
+        if end - begin > taken.shape[0]:
+            taken = np.empty(2 * (end - begin), np.uint64)
+        for i in range(begin, end):
+            taken[i - begin] = slots[i]
+            slots[i] = ZERO
+        for i in range(end - begin):
+            word = taken[i] - ONE
+            place = np.int64(multiply_high(mixed(word, word), size))
+            while slots[place] != ZERO:
+                place = place + 1 if place + 1 < slots.shape[0] else 0
+            slots[place] = taken[i]
+        end = begin
+
+
 @njit
 def find(words, first, width, log, slots):
     """The place in the table of a state that is there."""

@@ -10,6 +10,7 @@ from syncproof.checkers.explicit.search import Budget
 from syncproof.checkers.unbounded.channel import NotCovered
 from syncproof.checkers.unbounded.check import LEFT, answer
 from syncproof.checkers.unbounded.invariant import Checked, check_invariant, differences, ranges
+from syncproof.checkers.unbounded.readings import Reader
 from syncproof.models.instance import Instance
 from syncproof.models.verdict import Answer, PropertyVerdict, Question, Verdict
 
@@ -27,7 +28,7 @@ def check(
     """
     limits = budget or Budget()
     started = time.monotonic()
-    verdict, graphs = answer(instance, question, "quotient-full", limits, report)
+    verdict, graphs = answer(instance, question, "quotient", limits, report)
     verdict = replace(verdict, engine=engine)
     if verdict.answer is not Answer.PROVED:
         return verdict
@@ -35,22 +36,23 @@ def check(
     def is_over() -> bool:
         return bool(limits.seconds) and time.monotonic() - started >= limits.seconds
 
-    total, failed, shown = 0, [], []
+    states, queries, failed, shown = 0, 0, [], []
     try:
         for graph in graphs:
-            candidate = differences(graph)
-            checked: Checked = check_invariant(graph, candidate, is_over)
-            total += len(checked.times)
+            reader = Reader(graph.system)
+            checked: Checked = check_invariant(graph, reader, differences(graph, reader), is_over)
+            states += checked.states
+            queries += len(checked.queries)
             failed += checked.failed
-            shown += ranges(graph)
+            shown += ranges(graph, reader)
     except NotCovered as reason:
         return _undecided(verdict, f"{LEFT}{reason}")
     if failed:
         return _undecided(verdict, f"z3 does not find the invariant inductive: {failed[0]}")
     note = (
-        f"invariant: {total} queries to z3 over unbounded integers, one for each state: all tests "
-        "come out alike, every step stays inside, none fails, some step is enabled: unsatisfiable "
-        "to the contrary"
+        f"invariant: {queries} queries to z3 over unbounded integers for {states} states: all "
+        "tests come out alike, every step stays inside, none fails, some step is enabled: "
+        "unsatisfiable to the contrary"
     )
     invariant = [f"invariant: {each}" for each in shown]
     return replace(verdict, notes=(*verdict.notes, note, *invariant))

@@ -38,11 +38,12 @@ class Found:
 
 @dataclass
 class Graph:
-    """What was explored. ``rounds`` is the latest round that the run to a state has come to."""
+    """What was explored; of all steps or, ``reduced``, of `free_steps`."""
 
     system: RoundSystem
     quotient: Quotient
     first: State
+    reduced: bool = False
     arcs: dict[State, list[Arc]] = field(default_factory=dict)
     parents: dict[State, tuple[State | None, Step | None, int]] = field(default_factory=dict)
     shifted: dict[State, int] = field(default_factory=dict)
@@ -57,6 +58,20 @@ class Graph:
         """How many rounds a bounded run needs to come to a state."""
         known = [self.system.node_of(state, p).round or 0 for p in range(self.system.processes)]
         return max(1, self.shifted[state] + max(known))
+
+
+def free_steps(system: RoundSystem, state: State, enabled: list[Transition]) -> list[Transition]:
+    """The enabled steps, or of these only one that nobody else can see, with all its answers.
+
+    Which one depends on the nodes of the processes and on what is enabled, not on rounds.
+    """
+    for each in enabled:
+        if each.step.kind != "process":
+            break
+        actions = system.node(state, each.step.process).actions
+        if len(actions) == 1 and actions[0].kind in FREE:
+            return [t for t in enabled if t.step == each.step]
+    return enabled
 
 
 class Restart(Exception):
@@ -94,7 +109,7 @@ class _Search:
         self.quotient = Quotient(system)
         features = system.features
         plain = not (features.caches or features.views or features.twins or system.ghosts.initial)
-        self.reduce = reduce and plain
+        self.reduced = reduce and plain
         self.frontier: deque[State] = deque()
 
     def run(self) -> Graph:
@@ -102,7 +117,7 @@ class _Search:
         system.channel.grew = False
         start = system.initial_transition()
         first, by = self.quotient.least(start.state)
-        graph = self.graph = Graph(system, self.quotient, first)
+        graph = self.graph = Graph(system, self.quotient, first, self.reduced)
         graph.parents[first] = (None, None, 0)
         graph.shifted[first] = by
         self._note(start, first)
@@ -137,14 +152,14 @@ class _Search:
         if not any(each.fair for each in enabled):
             self._ended(state)
         arcs: list[Arc] = graph.arcs.setdefault(state, [])
-        before = self.quotient.rounds(state)
+        before = self.quotient.frame(state).rounds
         depth = graph.parents[state][2]
         for each in self._chosen(state, enabled):
             self.meter.transitions += 1
             self._note(each, state)
             if any(f.property in self.asked and f.property != "quiescent" for f in each.failures):
                 continue
-            after = self.quotient.rounds(each.state)
+            after = self.quotient.frame(each.state).rounds
             target, by = self.quotient.least(each.state)
             ended = tuple(
                 p
@@ -163,7 +178,7 @@ class _Search:
         step: Step,
         depth: int,
         shifted: int,
-        rounds: list[int | None],
+        rounds: tuple[int | None, ...],
     ) -> None:
         graph = self.graph
         running = [each for each in rounds if each is not None]
@@ -185,15 +200,7 @@ class _Search:
         return f"states go on and on after {MOST_ROUNDS} rounds: something grows with them{what}"
 
     def _chosen(self, state: State, enabled: list[Transition]) -> list[Transition]:
-        """All steps, or those of one process that nobody else can see."""
-        if self.reduce:
-            for each in enabled:
-                if each.step.kind != "process":
-                    break
-                actions = self.system.node(state, each.step.process).actions
-                if len(actions) == 1 and actions[0].kind in FREE:
-                    return [t for t in enabled if t.step == each.step]
-        return enabled
+        return free_steps(self.system, state, enabled) if self.graph.reduced else enabled
 
     # Ends
 

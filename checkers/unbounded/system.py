@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from syncproof.checkers.unbounded.channel import Channel, Needed, NotCovered, RoundValues
 from syncproof.checkers.unbounded.frames import (
@@ -188,6 +188,7 @@ class RoundSystem(System):
         self._plain = not (features.caches or features.views or features.twins)
         self._steps_known: dict[tuple[int, ...], tuple[Move, ...]] = {}
         self._looks: dict[tuple[int, int], tuple[int, ...]] = {}
+        self._horizons: dict[State, int] = {}
 
     def node_of(self, state: State, process: int) -> Framed:
         """The node of a process, with its round."""
@@ -234,8 +235,12 @@ class RoundSystem(System):
 
     def _horizon(self, state: State) -> int:
         """The round below which things may be long past and forgotten."""
-        rounds = [node.round or 0 for node in self._running(state)]
-        return min(rounds, default=0) - 1 - self.channel.lookback
+        nodes = state[: self.processes]
+        found = self._horizons.get(nodes)
+        if found is None:
+            rounds = [node.round or 0 for node in self._running(state)]
+            found = self._horizons[nodes] = min(rounds, default=0) - 1 - self.channel.lookback
+        return found
 
     def nothing_in_flight_of_all(self, state: State) -> bool:
         """Whether every outbox is empty."""
@@ -269,6 +274,33 @@ class RoundSystem(System):
         super()._write_all(work, writes)
 
 
+class Frame(NamedTuple):
+    """How a state is moved: ``by`` how much, and below which round things are then forgotten;
+    ``rounds`` are those of the processes before, None for one that has returned."""
+
+    by: int
+    horizon: int
+    rounds: tuple[int | None, ...]
+
+    @property
+    def running(self) -> tuple[int, ...]:
+        """The processes that have not returned."""
+        return tuple(p for p, each in enumerate(self.rounds) if each is not None)
+
+
+class Aged(dict[int, int]):
+    """What becomes of each value when it is moved."""
+
+    def __init__(self, values: RoundValues, by: int, horizon: int) -> None:
+        super().__init__()
+        self.round_values, self.by, self.horizon = values, by, horizon
+
+    def __missing__(self, number: int) -> int:
+        found = self.round_values.aged(self.round_values.moved(number, -self.by), self.horizon)
+        self[number] = found
+        return found
+
+
 class Quotient:
     """The states of a system with all rounds moved together, and what is long past forgotten."""
 
@@ -276,64 +308,62 @@ class Quotient:
         self.system, channel = system, system.channel
         self.askers = channel.askers
         self.modulus, self.lookback = channel.modulus, channel.lookback
+        self._frames: dict[State, Frame] = {}
         self._boxes: dict[tuple[int, int, int], int] = {}
-        self._cells: dict[tuple[int, int, int], int] = {}
+        self._cells: dict[tuple[int, int], Aged] = {}
         self._beside: dict[tuple[Any, ...], int] = {}
         self._looks: dict[int, tuple[str, Hashable, int, int]] = {}
 
-    def rounds(self, state: State) -> list[int | None]:
-        """The round of each process that goes on; None where it has returned."""
-        found: list[int | None] = []
-        for process in range(self.system.processes):
-            node = self.system.node_of(state, process)
-            found.append(None if node.state == "done" else node.round or 0)
+    def frame(self, state: State) -> Frame:
+        """How a state is moved; raises `NotCovered` where processes are too many rounds apart."""
+        nodes = state[: self.system.processes]
+        found = self._frames.get(nodes)
+        if found is None:
+            found = self._frames[nodes] = self._frame(nodes)
         return found
 
-    def least(self, state: State) -> tuple[State, int]:
-        """The state of its class that comes first, and by how much its rounds were moved.
-
-        Raises `NotCovered` where processes are too many rounds apart.
-        """
-        by, horizon = self.moves(state)
-        return self._moved(state, by, horizon, self.rounds(state)), by
-
-    def moves(self, state: State) -> tuple[int, int]:
-        """By how much the rounds of a state are moved, and below which they are then forgotten."""
-        rounds = self.rounds(state)
+    def _frame(self, nodes: State) -> Frame:
+        known = [self.system.node_of(nodes, process) for process in range(len(nodes))]
+        rounds = tuple(None if each.state == "done" else each.round or 0 for each in known)
         running = [each for each in rounds if each is not None]
         if not running:
-            last = max(self.system.node_of(state, p).round or 0 for p in range(len(rounds)))
-            return last - last % self.modulus, UNKNOWN
+            last = max(each.round or 0 for each in known)
+            return Frame(last - last % self.modulus, UNKNOWN, rounds)
         low = min(running)
         if max(running) - low > MOST_SKEW:
             raise NotCovered(
                 f"processes come more than {MOST_SKEW} rounds apart: the skew is not bounded"
             )
         by = low - low % self.modulus
-        return by, low - by - 1 - self.lookback
+        return Frame(by, low - by - 1 - self.lookback, rounds)
 
-    def _moved(self, state: State, by: int, horizon: int, rounds: Sequence[int | None]) -> State:
-        system = self.system
-        work = list(state)
-        for process, automaton in enumerate(system.framed):
-            work[process] = automaton.moved(state[process], -by) if by else state[process]
-        for at in range(system.first_cell, system.first_outbox):
-            work[at] = self._cell(state[at], by, horizon)
-        for at in range(system.first_outbox, system.first_cache):
-            work[at] = self._outbox(state[at], by, horizon) if state[at] else 0
+    def least(self, state: State) -> tuple[State, int]:
+        """The state of its class that comes first, and by how much its rounds were moved."""
+        frame = self.frame(state)
+        return self._moved(state, frame), frame.by
+
+    def _moved(self, state: State, frame: Frame) -> State:
+        system, (by, horizon, rounds) = self.system, frame
         if system.features.caches or system.features.views:
             raise NotCovered("write-back caches and early loads are not covered")
+        nodes = state[: system.processes]
+        if by:
+            framed = zip(system.framed, nodes, strict=True)
+            nodes = tuple([automaton.moved(number, -by) for automaton, number in framed])
+        cells = map(
+            self._aged(by, horizon).__getitem__, state[system.first_cell : system.first_outbox]
+        )
+        boxes_held = state[system.first_outbox : system.first_cache]
+        held = [self._outbox(each, by, horizon) if each else 0 for each in boxes_held]
         last = system.width - 1
-        relative = tuple(None if each is None else each - by for each in rounds)
-        work[last] = self._aside(state[last], by, horizon, relative)
-        return tuple(work)
+        relative = tuple([None if each is None else each - by for each in rounds])
+        beside = self._aside(state[last], by, horizon, relative)
+        return (*nodes, *cells, *held, *state[system.first_cache : last], beside)
 
-    def _cell(self, number: int, by: int, horizon: int) -> int:
-        key = (number, by, horizon)
-        found = self._cells.get(key)
+    def _aged(self, by: int, horizon: int) -> Aged:
+        found = self._cells.get((by, horizon))
         if found is None:
-            values = self.system.round_values
-            found = self._cells[key] = values.aged(values.moved(number, -by), horizon)
+            found = self._cells[by, horizon] = Aged(self.system.round_values, by, horizon)
         return found
 
     def _outbox(self, number: int, by: int, horizon: int) -> int:
@@ -350,18 +380,17 @@ class Quotient:
 
     def packet(self, packet: boxes.Packet, by: int, horizon: int) -> boxes.Packet:
         """A put in flight, moved and aged."""
-        writes = tuple(
-            (c, v if v < 0 else self._cell(v, by, horizon), m) for c, v, m in packet.writes
-        )
+        aged = self._aged(by, horizon)
+        writes = tuple((c, v if v < 0 else aged[v], m) for c, v, m in packet.writes)
         return packet._replace(writes=writes)
 
     # Choices, tokens, ghosts
 
-    def names(self, state: State, by: int, horizon: int) -> dict[int, int | None]:
+    def names(self, number: int, frame: Frame) -> dict[int, int | None]:
         """What becomes of each choice, token and ghost when a state is moved."""
-        held = dict(self.system.beside.pairs(self.system.beside_of(state)))
-        rounds = tuple(None if each is None else each - by for each in self.rounds(state))
-        return {name: self._kept(name, held, by, horizon, rounds) for name in held}
+        held, (by, horizon, rounds) = dict(self.system.beside.pairs(number)), frame
+        relative = tuple(None if each is None else each - by for each in rounds)
+        return {name: self._kept(name, held, by, horizon, relative) for name in held}
 
     def _aside(self, number: int, by: int, horizon: int, rounds: tuple[int | None, ...]) -> int:
         key = (number, by, horizon, rounds)
@@ -373,7 +402,7 @@ class Quotient:
                 after = self._kept(name, held, by, horizon, rounds)
                 if after is not None:
                     lost = self._look(after)[0] == "lost"
-                    kept[after] = 0 if lost else self._cell(value, by, horizon)
+                    kept[after] = 0 if lost else self._aged(by, horizon)[value]
             interned = self.system.beside.interned
             found = self._beside[key] = interned.number(tuple(sorted(kept.items())))
         return found
@@ -403,8 +432,8 @@ class Quotient:
             count = held.get(values.number(("consumed", about)))
             if sent is not None and count is not None and values.plain(count) == 1:
                 return None
-            return self._cell(values.number(("lost", about)), by, horizon)
-        return self._cell(name, by, horizon)
+            return self._aged(by, horizon)[values.number(("lost", about))]
+        return self._aged(by, horizon)[name]
 
     def _look(self, name: int) -> tuple[str, Hashable, int, int]:
         """What a key is: its kind, what it is about, its oldest and its latest round."""
