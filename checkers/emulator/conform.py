@@ -105,8 +105,8 @@ class Walk:
         (first, *others) = self.states
         for cell in range(len(system.cells)):
             held = {state[system.first_cell + cell] for state in (first, *others)}
-            if all(self.bytes_of(cell, value) != read(cell) for value in held):
-                found = self.content.decode(read(cell), self.shapes[cell])
+            if all(self._matching.bytes_of(cell, value) != read(cell) for value in held):
+                found = self.content.decode(read(cell), self._matching.shapes[cell])
                 expected = " or ".join(str(system.values[value]) for value in sorted(held))
                 named = f"{what} ({system.cells[cell]} = {found})"
                 return NotAllowed(self.position, named, (expected,))
