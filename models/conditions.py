@@ -12,10 +12,12 @@ import types
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial, wraps
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from syncproof.models.bounds import Bounds
 from syncproof.models.core import Core
 from syncproof.models.errors import UserError
+from syncproof.models.identity_scan import FORBIDDEN
 from syncproof.models.protocol import Protocol
 from syncproof.models.values import Mark
 
@@ -24,18 +26,8 @@ CANNOT_CHANGE = frozenset((int, bool, str, float, types.NoneType, Mark))
 STANDING = (type, types.ModuleType, types.CodeType)
 """What is as it is while roles run; so is all that this package makes, but the core."""
 PACKAGE = __name__.rpartition(".")[0]
-ACTING = (
-    "CALL",
-    "STORE_",
-    "DELETE_",
-    "YIELD",
-    "MAKE_FUN",
-    "GET_ITER",
-    "CONTAINS",
-    "UNPACK",
-    "LIST_E",
-)
-"""How the names of instructions begin that might change something; ``STORE_FAST`` does not."""
+BINDING = ("STORE_", "DELETE_", "YIELD", "IMPORT")
+"""How the names of instructions begin that leave something behind; ``STORE_FAST`` does not."""
 DEEPEST = 8
 OURS = frozenset(vars(Core("", 0, 0, 1, Bounds(), {}, {}, lambda _: None)))
 
@@ -67,33 +59,97 @@ def watched(function: Callable[..., Any] | None) -> Callable[..., Any] | None:
 def leaves_no_trace(function: Any) -> bool:
     """Whether what a function refers to surely stays as it is, whoever calls it.
 
-    It only looks at it, and it cannot change.
+    It binds nothing, and all that it can get hold of are values that nobody can change and
+    functions of which the same is true.
     """
-    if not isinstance(function, types.FunctionType) or function.__kwdefaults__:
+    return _stands(function, set())
+
+
+def _stands(value: Any, met: set[int]) -> bool:
+    """``met`` are the codes that are being looked at."""
+    kind = type(value)
+    if kind in CANNOT_CHANGE:
+        return True
+    if kind is types.FunctionType:
+        return _function_stands(value, met)
+    if kind is types.MethodType:
+        return _stands(value.__self__, met) and _stands(value.__func__, met)
+    if kind is tuple:
+        return all([_stands(each, met) for each in value])
+    if not isinstance(value, Protocol):
         return False
-    if not _only_looks(function.__code__):
+    if value not in _HOLDING:  # its attributes are sealed, but for objects of the user's in them
+        _HOLDING[value] = all(map(_is_sealed, vars(value).values()))
+    return _HOLDING[value]
+
+
+def _function_stands(function: types.FunctionType, met: set[int]) -> bool:
+    code = function.__code__
+    if id(code) in met:
+        return True
+    met.add(id(code))
+    known = _MET.get(id(code))  # the hash of code takes as long as all the rest
+    if known is None:
+        known = _MET[id(code)] = code, _looked_at(code)
+    if known[1] is None or function.__kwdefaults__:
         return False
-    outside = (function.__globals__.get(name) for name in function.__code__.co_names)
+    names, attributes = known[1]
     try:
         inside = [cell.cell_contents for cell in function.__closure__ or ()]
     except ValueError:
         return False
-    return all(map(_stands, (*inside, *(function.__defaults__ or ()), *outside)))
+    inside += function.__defaults__ or ()
+    outside = function.__globals__
+    inside += [outside[name] for name in names if name in outside]
+    if not all([_stands(each, met) for each in inside]):
+        return False
+    return not attributes or all(_stands(each, met) for each in _methods(function, attributes))
 
 
-def _stands(value: Any) -> bool:
-    if type(value) is tuple:
-        return all(map(_stands, value))
-    return type(value) in CANNOT_CHANGE
+def _methods(function: types.FunctionType, attributes: tuple[str, ...]) -> list[Any]:
+    """What the function may call of a protocol whose method it is, or over which it closes."""
+    owners = [cell.cell_contents for cell in function.__closure__ or ()]
+    kinds = [type(each) for each in owners if isinstance(each, Protocol)]
+    owner = function.__globals__.get(function.__qualname__.partition(".")[0])
+    kinds += [owner] if isinstance(owner, type) and issubclass(owner, Protocol) else []
+    found = [getattr(kind, name, None) for kind in kinds for name in attributes]
+    got = (each.fget if isinstance(each, property) else each for each in found)
+    return [each for each in got if isinstance(each, types.FunctionType)]
 
 
-@cache
-def _only_looks(code: types.CodeType) -> bool:
-    """Whether the code calls nothing, and binds nothing but its own variables."""
-    return not any(
-        each.opname.startswith(ACTING) and not each.opname.startswith("STORE_FAST")
-        for each in dis.get_instructions(code)
-    )
+_MET: dict[int, tuple[types.CodeType, tuple[tuple[str, ...], tuple[str, ...]] | None]] = {}
+
+
+def _looked_at(code: types.CodeType) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """What code looks up outside, and which attributes it asks for; None if it binds something."""
+    names, attributes = list[str](), list[str]()
+    for each in dis.get_instructions(code):
+        if each.opname.startswith(BINDING) and not each.opname.startswith("STORE_FAST"):
+            return None
+        if each.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            names.append(each.argval)
+        elif each.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+            attributes.append(each.argval)
+    for inner in code.co_consts:
+        if isinstance(inner, types.CodeType):
+            found = _looked_at(inner)
+            if found is None:
+                return None
+            names += found[0]
+            attributes += found[1]
+    return None if FORBIDDEN.intersection(names) else (tuple(names), tuple(attributes))
+
+
+def _is_sealed(value: Any) -> bool:
+    """Whether a protocol's attribute is as it is while roles run."""
+    if isinstance(value, list | tuple | set | frozenset):
+        return all(map(_is_sealed, value))
+    if isinstance(value, dict):
+        return all(map(_is_sealed, (*value, *value.values())))
+    return _stands(value, set()) or isinstance(value, STANDING) or _is_ours(type(value))
+
+
+_HOLDING: WeakKeyDictionary[Protocol, bool] = WeakKeyDictionary()
 
 
 def trace(value: Any) -> Any:
@@ -107,6 +163,8 @@ def _trace(value: Any, depth: int, met: dict[int, tuple[int, Any]]) -> Any:
     if kind in CANNOT_CHANGE or kind in (bytes, complex):
         return (kind, value.hex() if kind is float else value)
     if isinstance(value, STANDING) or (_is_ours(kind) and not isinstance(value, Core)):
+        return id(value)
+    if isinstance(value, Protocol) and _stands(value, set()):
         return id(value)
     if id(value) in met:
         return met[id(value)][0]

@@ -138,7 +138,7 @@ def test_a_condition_that_leaves_a_trace_is_noticed(
 
 
 def test_only_conditions_that_surely_leave_no_trace_are_asked_as_they_are() -> None:
-    """They close over what cannot change, bind no variable of the role and make no function."""
+    """They close over what cannot change, bind no variable of the role."""
     number, several = 3, [3]
 
     def binds(flag: int) -> bool:
@@ -147,7 +147,7 @@ def test_only_conditions_that_surely_leave_no_trace_are_asked_as_they_are() -> N
         return flag == number
 
     def makes(flag: int) -> bool:
-        return (lambda: flag == number)()
+        return (lambda: flag in several)()
 
     assert leaves_no_trace(lambda flag: flag == number)
     assert not leaves_no_trace(lambda flag: flag in several)

@@ -142,7 +142,7 @@ def test_what_a_role_changes_later_is_not_looked_at(engine: str) -> None:
 
 
 def test_plain_conditions_are_asked_as_they_are() -> None:
-    """The usual ones cost nothing; one that calls, looks into an object or changes one does."""
+    """The usual ones cost nothing; one that looks into an object or may change one does."""
     number, local, numbers = 3, Local(), [3]
     assert leaves_no_trace(lambda flag: flag == number)
     assert leaves_no_trace(lambda flag, least=number: flag >= least)
@@ -150,7 +150,8 @@ def test_plain_conditions_are_asked_as_they_are() -> None:
     assert not leaves_no_trace(lambda flag: flag == local.number)
     assert not leaves_no_trace(lambda flag: flag == EVERYWHERE.number)
     assert not leaves_no_trace(lambda flag: flag == numbers[0])
-    assert not leaves_no_trace(lambda flag: max(flag, 1) == number)
+    assert leaves_no_trace(lambda flag: max(flag, 1) == number)
+    assert not leaves_no_trace(lambda flag: Counter()(flag))
     assert not leaves_no_trace(Counter())
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, MutableMapping
+from collections.abc import Callable, Hashable, Iterator, MutableMapping
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -98,6 +98,19 @@ class Walk:
         self.position += 1
         if self.position % STEPS_REMEMBERED == 0:
             self._forget()
+
+    def difference(self, read: Callable[[int], bytes]) -> NotAllowed | None:
+        """Where memory is not what the model has after the steps so far, though nobody read it."""
+        system, what = self.system, "the memory that is left"
+        (first, *others) = self.states
+        for cell in range(len(system.cells)):
+            held = {state[system.first_cell + cell] for state in (first, *others)}
+            if all(self._matching.bytes_of(cell, value) != read(cell) for value in held):
+                found = self.content.decode(read(cell), self._matching.shapes[cell])
+                expected = " or ".join(str(system.values[value]) for value in sorted(held))
+                named = f"{what} ({system.cells[cell]} = {found})"
+                return NotAllowed(self.position, named, (expected,))
+        return None
 
     def _take_any(self, event: Event) -> bool:
         """Go along with one step wherever the model can be; False if it is nowhere allowed."""
