@@ -65,14 +65,15 @@ def soak(
             seconds=max(options.seconds - spent, 0.001) if options.seconds else 0.0,
         )
         result = run(instance, chosen, report=report)
-        is_cut = result.outcome == "not finished" and options.seconds > 0
+        if result.outcome == "not finished" and options.seconds and number:
+            break  # cut off by the end of the time: it says nothing
         found = Series(
             number + 1,
             found.steps + result.steps,
             found.blocks + result.blocks,
             found.walked + result.walked,
             time.monotonic() - began,
-            replace(result, outcome="complete") if is_cut and number else result,
+            result,
             chosen,
             found.first_peak or most_memory(),
             most_memory(),
