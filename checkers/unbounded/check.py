@@ -14,8 +14,9 @@ from syncproof.checkers.explicit.check import assignments
 from syncproof.checkers.explicit.search import Budget, Meter
 from syncproof.checkers.unbounded.channel import NotCovered
 from syncproof.checkers.unbounded.confirm import Confirmed, confirm
+from syncproof.checkers.unbounded.instance import RoundInstance, round_instance
 from syncproof.checkers.unbounded.search import Found, Graph, cannot_end, explore
-from syncproof.checkers.unbounded.system import MOST_SKEW, RoundInstance, round_instance
+from syncproof.checkers.unbounded.system import MOST_SKEW
 from syncproof.models.core import Unresolved
 from syncproof.models.instance import Choices, Instance
 from syncproof.models.reaches import declared_reaches
