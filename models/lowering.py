@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
+from syncproof.models.conditions import watched
 from syncproof.models.errors import UserError
 from syncproof.models.fabric import Profile
 from syncproof.models.memory import Layout, Slot
@@ -386,8 +387,8 @@ def frozen(operation: Operation) -> Operation:
         return operation
     return replace(
         operation,
-        predicate=_frozen_function(operation.predicate),
-        update=_frozen_function(operation.update),
+        predicate=watched(_frozen_function(operation.predicate)),
+        update=watched(_frozen_function(operation.update)),
     )
 
 

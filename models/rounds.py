@@ -323,15 +323,37 @@ def spelled(value: Any) -> Any:
 
 
 class RoundIterator:
-    """Gives the rounds of a run one by one; asks before each but the first whether it is over."""
+    """Gives the rounds of a run one by one; asks before each but the first whether it is over.
+
+    It stands for a range, which may be gone through again and looked into: here that is refused.
+    """
 
     def __init__(self, ask: Ask, note: Note) -> None:
-        self.ask, self.note_, self.number_ = ask, note, 0
+        self.ask, self.note_, self.number_, self.begun_ = ask, note, 0, False
 
     def __iter__(self) -> Iterator[Round]:
+        if self.begun_:
+            raise self._outside("the rounds are gone through twice", "one loop over core.rounds()")
+        self.begun_ = True
         return self
 
+    def _outside(self, what: str, expected: str = "") -> OutsideRounds:
+        error = OutsideRounds(what, expected=expected)
+        self.note_("outside", Round(self.number_), 0, error)
+        return error
+
+    def _refused(self, *_: object) -> Never:
+        raise self._outside(
+            "the rounds are used otherwise than in a loop", "for r in core.rounds()"
+        )
+
+    __contains__ = __len__ = __getitem__ = __reversed__ = __bool__ = __eq__ = __ne__ = _refused
+    __hash__ = __str__ = __repr__ = _refused
+    start = stop = step = index = count = property(_refused)
+
     def __next__(self) -> Round:
+        if not self.begun_:
+            self._refused()
         found = Round(self.number_, 0, self.note_)
         if self.number_ and self.ask((ENDS, Round(self.number_)), (False, True)):
             raise StopIteration

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Container, Hashable, Mapping, Sequence
 
+from syncproof.models.errors import UserError
 from syncproof.models.operations import (
     Consumed,
     Failed,
@@ -13,8 +14,19 @@ from syncproof.models.operations import (
     Statement,
 )
 from syncproof.models.transitions import Failure, Interned
+from syncproof.models.values import typed
 
-Held = frozenset[tuple[tuple[str, Hashable], Hashable]]
+Held = frozenset[tuple[tuple[str, Hashable], tuple[Hashable, Hashable]]]
+"""What ghosts hold under their keys: a value, and before it a key that tells 1 from True."""
+
+
+def check_held(statement: GhostUpdate | GhostCheck, ghosts: Container[str]) -> None:
+    """Refuse what is said on a ghost that the protocol does not hold: nobody would judge it."""
+    if statement.ghost not in ghosts:
+        raise UserError(
+            f"the ghost {statement.ghost or 'that a role speaks of'} is none of the protocol's",
+            expected="an attribute of the protocol: self.seen = Ghost()",
+        )
 
 
 class Ghosts:
@@ -31,11 +43,12 @@ class Ghosts:
 
     def value(self, work: Sequence[int], name: str, key: Hashable) -> Hashable:
         """What a ghost holds under a key."""
-        return dict(self._held(work)).get((name, key), self.initial.get(name, 0))
+        _, value = dict(self._held(work)).get((name, key), (None, self.initial.get(name, 0)))
+        return value
 
     def set(self, work: list[int], name: str, key: Hashable, value: Hashable) -> None:
         """Change what a ghost holds under a key."""
-        updated = dict(self._held(work)) | {(name, key): value}
+        updated = dict(self._held(work)) | {(name, key): (typed(value), value)}
         work[self.at] = self.known.number(frozenset(updated.items()))
 
     def hear(
@@ -48,6 +61,8 @@ class Ghosts:
     ) -> None:
         """Judge what a process says at the end of a step; ghosts change in ``work``."""
         for each in statements:
+            if isinstance(each, GhostUpdate | GhostCheck):
+                check_held(each, self.initial)
             if isinstance(each, Consumed) and each.failure:
                 failures.append(Failure("happens-before", each.failure, process, each.expected))
             elif isinstance(each, Failed):

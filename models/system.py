@@ -94,8 +94,7 @@ class System:
 
     def initial(self) -> State:
         """The state before the first step."""
-        state = [each.first.number for each in self.automata]
-        state += self._start
+        state = [each.first.number for each in self.automata] + self._start
         state += [self.values.number(0)] * len(self.cells) if self.features.locks else []
         state += self._start if self.features.twins else []
         state += [0] * (self.width - len(state))
@@ -161,7 +160,8 @@ class System:
             return self.transitions(state)
         if step.kind == "process":
             return self.process_transitions(state, step.process)
-        return self.told_apart(list(self.landings(state, step.process)))
+        found = list(self.landings(state, step.process))
+        return self.told_apart(found) if self.outboxes.alike else found
 
     def process_transitions(self, state: State, process: int) -> list[Transition]:
         """The enabled steps of one process."""

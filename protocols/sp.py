@@ -37,19 +37,19 @@ class SentinelPolling(DataAsFlag):
 
     def memory(self) -> None:
         super().memory()
+        fields = tuple(FIELDS[self.compare])
         self.window = Region(
             index=(RANK, TOKEN, self.windows),
             fields=FIELDS[self.compare],
             initial=SENTINEL,
-            compared=self.compared,
+            compared={"lead": fields[:1], "block": fields, "atom": fields[::2]}[self.compare],
             clean=True,
         )
 
     @property
     def compared(self) -> tuple[str, ...]:
         """The fields that are compared with the sentinel."""
-        fields = tuple(FIELDS[self.compare])
-        return {"lead": fields[:1], "block": fields, "atom": fields[::2]}[self.compare]
+        return self.window.compared
 
     def arrived(self, block: Any) -> bool:
         """Whether a block is held to be overwritten."""

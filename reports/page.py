@@ -20,7 +20,7 @@ from syncproof.models.verdict import Answer, Trace, Verdict
 from syncproof.reports.chains import NOTHING, place, reasons, short
 from syncproof.reports.page_data import missing_edge_text, run_data
 from syncproof.reports.terminal import scope, trace_scope
-from syncproof.reports.text import many, printable, source_text
+from syncproof.reports.text import many, printable, source_text, violation_text
 
 SCRIPTS = ("run.js", "details.js", "lanes.js", "graph.js", "page.js")
 CLASSES = {
@@ -71,16 +71,9 @@ def page_of(
     )
 
 
-def violation_text(trace: Trace) -> str:
-    """What is broken, and in how many steps."""
-    count = many(len(trace.steps), "step")
-    shortest = "no run with fewer does" if trace.fewest else "no single one can be left out"
-    return f"{trace.property} is violated in {count}; {shortest}"
-
-
 def _headline(verdict: Verdict | None, trace: Trace | None) -> str:
     if trace is not None:
-        return violation_text(trace)
+        return f"{trace.property} {violation_text(trace)}"
     assert verdict is not None
     return {
         Answer.PROVED: "Every run within these bounds was covered",

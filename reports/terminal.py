@@ -13,7 +13,7 @@ from rich.text import Text
 from syncproof.models.verdict import Answer, PropertyVerdict, Question, Trace, Verdict
 from syncproof.reports.columns import print_columns
 from syncproof.reports.swimlanes import draw
-from syncproof.reports.text import many, printable
+from syncproof.reports.text import many, printable, violation_text
 from syncproof.reports.waitfor import wait_for_rows
 
 STYLES = {
@@ -228,11 +228,10 @@ def trace_scope(trace: Trace) -> list[tuple[str, str]]:
 
 
 def _title(trace: Trace, verbose: bool) -> Text:
-    count = many(len(trace.steps), "step")
-    shortest = "no run with fewer does" if trace.fewest else "no single one can be left out"
-    hidden = len(trace.steps) - len(trace.shown)
     title = Text(printable(trace.property), style=STYLES[Answer.VIOLATED])
-    title.append(f" is violated in {count}; {shortest}", style="default not bold")
+    title.append(f" {violation_text(trace)}", style="default not bold")
+    hidden = len(trace.steps) - len(trace.shown)
     if hidden and not verbose:
-        title.append(f"; {hidden} that do not matter are left out (-v)", style="default not bold")
+        what = "that do not matter are" if trace.fewest else "behind them, to where all stands, are"
+        title.append(f"; {hidden} {what} left out (-v)", style="default not bold")
     return title

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
-from syncproof.models.verdict import Line
+from syncproof.models.verdict import Line, Trace
 
 
 def printable(text: object) -> str:
@@ -21,3 +21,10 @@ def many(number: object, thing: str) -> str:
     """``1 rank``, ``2,000 ranks``."""
     shown = f"{number:,}" if isinstance(number, int) else str(number)
     return f"{shown} {thing}" if number == 1 else f"{shown} {thing}s"
+
+
+def violation_text(trace: Trace) -> str:
+    """In how many steps a property is violated, and what is known of that number."""
+    if trace.fewest:
+        return f"is violated in {many(len(trace.steps), 'step')}; no run with fewer does"
+    return f"is violated in {many(len(trace.shown), 'step')}; no single one can be left out"

@@ -19,6 +19,7 @@ from syncproof.checkers.emulator.run import Options, run
 from syncproof.checkers.emulator.schedule import ADVERSARIES
 from syncproof.models.bounds import Bounds
 from syncproof.models.core import Core
+from syncproof.models.errors import UserError
 from syncproof.models.instance import Instance
 from syncproof.models.memory import Region
 from syncproof.models.profiles import load_profile
@@ -77,7 +78,7 @@ def differences(
     """Where a walk in place is not where the system is, step by step."""
     try:
         machine, told = steps_of(made, options)
-    except RoleRaised:
+    except (RoleRaised, UserError):  # the run itself: an add to what is no number
         return
     whole = replace(made, whole_atoms=True)
     quick = Walk(whole, dict(machine.choices), machine.content)
@@ -222,3 +223,26 @@ def test_fault_of_the_walk_is_noticed(
     fabric of the run has the same fault."""
     fault(monkeypatch)
     assert first_difference(range(60), monkeypatch) is not None
+
+
+class Unread(Protocol):
+    """A block that nobody reads."""
+
+    def memory(self) -> None:
+        self.slot = Region(owner=1, block=512)
+
+    @role(on=[0])
+    async def producer(self, core: Core) -> None:
+        await core.put(self.slot[1], 1)
+        await core.quiet()
+
+
+def test_memory_that_nobody_reads_is_the_models_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What lands otherwise than it is told does not conform, also where no step shows it."""
+    made = Instance(Unread, Bounds(2, 1, 1), load_profile("cm384"), {})
+    assert run(made, Options(seed=1)).outcome == "complete"
+    right = Fabric.store
+    monkeypatch.setattr(Fabric, "store", lambda self, stores: right(self, stores[:-1]))
+    found = run(made, Options(seed=1))
+    assert found.outcome == "not conforming"
+    assert "the memory that is left (slot[1].rest = 0)" in str(found.refused)

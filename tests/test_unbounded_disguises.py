@@ -147,7 +147,7 @@ DISGUISES = (
 )
 
 
-def answers(kind: type[Protocol], rounds: int, **settings: str) -> tuple[Answer, Answer]:
+def answers(kind: type[Protocol], rounds: int, **settings: str | bool) -> tuple[Answer, Answer]:
     """What is said of every number of rounds, and of a few."""
     instance = Instance(kind, Bounds(), Profile("cm384"), settings)
     few = dataclasses.replace(instance, bounds=Bounds(rounds=rounds))
@@ -223,3 +223,90 @@ class Idle(Protocol):
 def test_rounds_without_an_operation_are_not_decided() -> None:
     """Who waits for nobody and does nothing is never done with its first step: this is said."""
     assert answers(Idle, 2) == (Answer.UNDECIDED, Answer.PROVED)
+
+
+class InOtherLoops(Protocol):
+    """The rounds of a core, held in a variable, which a range would allow to use again."""
+
+    what: str = parameter("again", "how they are used")
+
+    @role
+    async def worker(self, core: Core) -> None:
+        rounds = core.rounds()
+        for round in rounds:
+            await core.barrier()
+            if self.what == "inside":
+                for first in rounds:
+                    core.check(round != first, "the first round again")
+                    break
+            elif self.what == "looked into":
+                core.check(round + 1 not in rounds, "there is a next round")
+        if self.what == "again":
+            for _ in rounds:
+                core.check(False, "the rounds once more")
+
+
+@pytest.mark.parametrize("what", ["again", "inside", "looked into"])
+def test_rounds_that_are_used_twice_are_not_proved(what: str) -> None:
+    """A range begins again with each loop, and is not used up by a look into it."""
+    assert answers(InOtherLoops, 2, what=what) == (Answer.UNDECIDED, Answer.VIOLATED)
+
+
+class ChosenInACondition(Protocol):
+    """Each round rank 1 waits for what the condition itself chooses; rank 0 sends 1, or that."""
+
+    asks: bool = parameter(True, "the sender sends what is chosen")
+
+    def memory(self) -> None:
+        self.flag = Region(owner=1, block=32)
+
+    @role(on=[0])
+    async def sender(self, core: Core) -> None:
+        for round in core.rounds():
+            number = core.choose(("number", round), (1, 2)) if self.asks else 1
+            await core.put(self.flag[1], (number, round))
+            await core.barrier()
+
+    @role(on=[1])
+    async def receiver(self, core: Core) -> None:
+        for round in core.rounds():
+            await core.wait_until(
+                self.flag[1],
+                lambda held: (
+                    held != 0
+                    and held[1] == round  # noqa: B023 - it is asked in this round
+                    and held[0] == core.choose(("number", round), (1, 2))  # noqa: B023
+                ),
+            )
+            await core.barrier()
+
+
+def test_a_wait_that_its_choice_does_not_let_pass_is_a_hang() -> None:
+    """The answers under which a condition does not hold are answers too."""
+    assert answers(ChosenInACondition, 1, asks=False) == (Answer.VIOLATED, Answer.VIOLATED)
+    assert answers(ChosenInACondition, 2, asks=True) == (Answer.PROVED, Answer.PROVED)
+
+
+def _is_not_the_third(_: int, round: int) -> bool:
+    try:
+        return round != 2
+    except Exception:
+        return True
+
+
+class CaughtInAGhost(Protocol):
+    """The function of a ghost catches the error of a comparison that is not covered."""
+
+    def memory(self) -> None:
+        self.seen = Ghost(0)
+
+    @role
+    async def worker(self, core: Core) -> None:
+        for round in core.rounds():
+            core.ghost_check(self.seen, _is_not_the_third, round, message="the third round")
+            await core.barrier()
+
+
+def test_an_error_that_a_ghost_catches_is_seen() -> None:
+    """As one that a role catches is."""
+    assert answers(CaughtInAGhost, 3) == (Answer.UNDECIDED, Answer.VIOLATED)

@@ -15,7 +15,7 @@ from typing import Any
 
 from syncproof.checkers.certificate.contents import MOST_CONTENTS, History, TooMany, Write
 from syncproof.checkers.certificate.execution import look
-from syncproof.checkers.certificate.families import family_of
+from syncproof.checkers.certificate.families import family_of, family_with
 from syncproof.checkers.certificate.relation import BLOCKED, Evaluate, Read, Relation, no_value
 from syncproof.checkers.certificate.roles import LiveRoles, NotCertified
 from syncproof.checkers.certificate.sending import Outgoing
@@ -308,7 +308,7 @@ class Closure:
             def change(old: int) -> int:
                 return values.number(_called(function, values[old], *arguments))
 
-            self._change(place, Write(event, change, False, (function, arguments)))
+            self._change(place, Write(event, change, False, family_with(function, arguments)))
             return
         predicate, message = statement.predicate, statement.message
 

@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from syncproof.checkers.certificate.families import leaves_no_trace
 from syncproof.checkers.certificate.places import (
     AS_IT_IS,
     Access,
@@ -37,6 +36,7 @@ from syncproof.checkers.certificate.record import (
 )
 from syncproof.checkers.certificate.roles import LiveRoles, NotCertified
 from syncproof.checkers.explicit.search import Meter
+from syncproof.models.conditions import leaves_no_trace
 from syncproof.models.errors import UserError
 from syncproof.models.instance import Parts
 from syncproof.models.lowering import frozen
@@ -370,9 +370,7 @@ def _slot(operation: Operation) -> Slot:
 def _test(operation: Operation) -> Callable[[Any], Any] | None:
     """What a wait asks; what it does to variables of the role is lost, as in all engines."""
     function = operation.predicate
-    if getattr(function, "__closure__", None) and not leaves_no_trace(function):
-        return frozen(operation).predicate
-    return function
+    return function if leaves_no_trace(function) else frozen(operation).predicate
 
 
 def _beyond(execution: Execution, process: int, operation: Operation) -> Any:

@@ -1,14 +1,15 @@
-"""What is known of functions of a protocol: which are the same, and which leave no trace."""
+"""What is known of functions of a protocol: which are the same."""
 
 from __future__ import annotations
 
-import dis
 import types
 from collections.abc import Callable, Hashable
-from functools import cache
 from typing import Any
 
-from syncproof.models.values import Mark, typed
+from syncproof.models.conditions import CANNOT_CHANGE
+from syncproof.models.values import Part, Payload, typed
+
+BY_IDENTITY: Any = object.__eq__
 
 
 def family_of(function: Callable[..., Any]) -> Hashable:
@@ -20,35 +21,25 @@ def family_of(function: Callable[..., Any]) -> Hashable:
     if not isinstance(function, types.FunctionType) or function.__kwdefaults__:
         return None
     try:
-        inner = tuple(typed(cell.cell_contents) for cell in function.__closure__ or ())
-        key = (function.__code__, id(function.__globals__), inner, typed(function.__defaults__))
+        inner = tuple(cell.cell_contents for cell in function.__closure__ or ())
+        defaults = function.__defaults__
+        key = (function.__code__, id(function.__globals__), typed(inner), typed(defaults))
         hash(key)
     except (TypeError, ValueError):
         return None
-    return key
+    return key if _equal_is_the_same((inner, defaults)) else None
 
 
-CANNOT_CHANGE = frozenset((int, bool, str, float, types.NoneType, Mark))
-"""Types of values that nobody can change."""
+def family_with(function: Callable[..., Any], arguments: tuple[Hashable, ...]) -> Hashable:
+    """The same for a function that is called with these arguments behind the old value."""
+    family = family_of(function)
+    alike = family is not None and _equal_is_the_same(arguments)
+    return (family, typed(arguments)) if alike else None
 
 
-def leaves_no_trace(function: Any) -> bool:
-    """Whether a call surely changes no variable that the function shares with its role.
-
-    It only looks at them, and what they hold cannot change.
-    """
-    if not isinstance(function, types.FunctionType) or not _only_reads(function.__code__):
-        return False
-    try:
-        return all(type(c.cell_contents) in CANNOT_CHANGE for c in function.__closure__ or ())
-    except ValueError:
-        return False
-
-
-@cache
-def _only_reads(code: types.CodeType) -> bool:
-    """Whether the code binds no shared variable, by itself or by a function that it makes."""
-    if any(isinstance(each, types.CodeType) for each in code.co_consts):
-        return False
-    bound = {each.opname for each in dis.get_instructions(code)}
-    return bound.isdisjoint(("STORE_DEREF", "DELETE_DEREF", "MAKE_FUNCTION"))
+def _equal_is_the_same(value: Any) -> bool:
+    """Whether only the same, or a value that does the same, is equal to this one by type."""
+    if type(value) is tuple:
+        return all(map(_equal_is_the_same, value))
+    kind = type(value)
+    return kind in CANNOT_CHANGE or kind in (Part, Payload) or kind.__eq__ is BY_IDENTITY

@@ -22,6 +22,7 @@ from syncproof.models.operations import (
     Sent,
     Statement,
 )
+from syncproof.models.saying import check_held
 from syncproof.models.values import token_text
 
 MOST_RUN_TWICE = 32
@@ -98,6 +99,8 @@ class LiveRoles:
                 self.reached.add(each.name)
             elif type(each) is Failed:
                 raise NotCertified(f"{self.names[process]}: {each.message}")
+            elif isinstance(each, GhostUpdate | GhostCheck):
+                check_held(each, self.parts.protocol.ghosts)
 
     def on_ghosts(self, process: int) -> list[GhostUpdate | GhostCheck]:
         """What a process said on ghosts when it was fed the last time."""

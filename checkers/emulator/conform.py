@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, MutableMapping
+from collections.abc import Callable, Hashable, Iterator, MutableMapping
 from dataclasses import dataclass, replace
 from typing import cast
 
 from syncproof.checkers.emulator import events
-from syncproof.checkers.emulator.actions import is_at, kinds_of
-from syncproof.checkers.emulator.content import Content, Shape
+from syncproof.checkers.emulator.content import Content
 from syncproof.checkers.emulator.events import Event
 from syncproof.checkers.emulator.in_place import InPlace, suits
 from syncproof.checkers.emulator.live import LiveAutomaton, live_system, renumbered
-from syncproof.checkers.emulator.memory import places_of
+from syncproof.checkers.emulator.matching import Matching, shapes_of
 from syncproof.checkers.emulator.processes import place_of
 from syncproof.models.identity import discard
 from syncproof.models.instance import Instance
-from syncproof.models.transitions import Failure, State, Transition
+from syncproof.models.transitions import Failure, State
 
 UNBOUNDED = 1 << 30
 """The in-flight bound of the walked model: the bound is one of searches, not of machines."""
@@ -51,13 +50,10 @@ class Walk:
         self.instance = replace(instance, profile=profile)
         self.content = content
         self.system, self.layout = live_system(self.instance, choices)
-        layout = self.layout
-        nowhere = dict.fromkeys((region.name for region in layout.regions), 0)
-        places = places_of(layout, profile.finest_atomicity, nowhere)
-        self.shapes = [place.shape for place in places]
+        shapes = shapes_of(self.layout, profile.finest_atomicity)
+        self._matching = Matching(self.system, shapes, content)
         first = self.system.initial_transition()
         self.failures: list[Failure] = list(first.failures)
-        self._bytes: dict[tuple[int, Shape], bytes] = {}
         self._states: tuple[State, ...] = ()
         self._in_place: InPlace | None = None
         self._go_on(first.state)
@@ -78,7 +74,7 @@ class Walk:
         """Follow the run from one state on: in place where that can be."""
         self._states, self._in_place = (state,), None
         if suits(self.system):
-            self._in_place = InPlace(self.system, state, self.bytes_of)
+            self._in_place = InPlace(self.system, state, self._matching.bytes_of)
             self._in_place.failures = self.failures
 
     @property
@@ -103,9 +99,26 @@ class Walk:
         if self.position % STEPS_REMEMBERED == 0:
             self._forget()
 
+    def difference(self, read: Callable[[int], bytes]) -> NotAllowed | None:
+        """Where memory is not what the model has after the steps so far, though nobody read it."""
+        system, what = self.system, "the memory that is left"
+        (first, *others) = self.states
+        for cell in range(len(system.cells)):
+            held = {state[system.first_cell + cell] for state in (first, *others)}
+            if all(self._matching.bytes_of(cell, value) != read(cell) for value in held):
+                found = self.content.decode(read(cell), self._matching.shapes[cell])
+                expected = " or ".join(str(system.values[value]) for value in sorted(held))
+                named = f"{what} ({system.cells[cell]} = {found})"
+                return NotAllowed(self.position, named, (expected,))
+        return None
+
     def _take_any(self, event: Event) -> bool:
         """Go along with one step wherever the model can be; False if it is nowhere allowed."""
-        found = {each.state: each for state in self._states for each in self._allowed(state, event)}
+        found = {
+            each.state: each
+            for state in self._states
+            for each in self._matching.allowed(state, event)
+        }
         if not found:
             expected = tuple(self.expected(event))
             self.refused = NotAllowed(self.position, self.describe(event), expected)
@@ -119,74 +132,8 @@ class Walk:
         if len(self.states) == 1:
             (state,) = self.states
             self.system, state = renumbered(self.system, state, self.layout, self.instance.profile)
-            self._bytes = {}
+            self._matching = Matching(self.system, self._matching.shapes, self.content)
             self._go_on(state)
-
-    def _allowed(self, state: State, event: Event) -> Iterator[Transition]:
-        system, do, number = self.system, event.do, event.process
-        if do in (events.LAND, events.READ_SOURCE, events.PROPAGATE):
-            cells = self._places(event)
-            for each in system.landings(state, number):
-                same = each.step.kind == do and each.step.what == cells
-                if same and (do == events.READ_SOURCE or self._holds(each.state, event)):
-                    yield each
-        elif do in (events.WRITE_BACK, events.EVICT):
-            for each in system.fabric_transitions(state):
-                step = each.step
-                if (step.kind, step.process, step.what) == (do, number, event.cells):
-                    yield each
-        elif is_at(system.node(state, number), event):
-            yield from self._steps(state, event)
-
-    def _steps(self, state: State, event: Event) -> Iterator[Transition]:
-        """The steps of the event's process that read what it read."""
-        system, number = self.system, event.process
-        automaton = cast(LiveAutomaton, system.automata[number])
-        actions = system.node(state, number).actions
-        kinds = kinds_of(event)
-        automaton.accept = lambda values: self._are(values, event)
-        for each in system.process_transitions(state, number):
-            if event.do == events.FETCH:
-                if each.step.kind == "fetch":
-                    yield each
-                continue
-            if each.step.kind != "process":
-                continue
-            action = actions[each.step.what[0]]
-            cells = action.cells[: len(event.cells)]
-            if action.kind in kinds and (not event.data or cells == event.cells):
-                yield each
-        automaton.accept = None
-
-    def _are(self, values: tuple[int, ...], event: Event) -> bool:
-        """Whether value numbers have the bytes that were read."""
-        if not event.data:
-            return True
-        return all(
-            self.bytes_of(cell, value) == data
-            for cell, value, data in zip(event.cells, values, event.data, strict=False)
-        )
-
-    def bytes_of(self, cell: int, value: int) -> bytes:
-        """The bytes that a value number stands for in a cell."""
-        key = (value, self.shapes[cell])
-        found = self._bytes.get(key)
-        if found is None:
-            found = self._bytes[key] = self.content.encode(self.system.values[value], key[1])
-        return found
-
-    def _places(self, event: Event) -> tuple[int, ...]:
-        """The cells of the event as the model numbers them."""
-        twin = self.system.first_twin if event.do == events.PROPAGATE else 0
-        return tuple(cell + twin for cell in event.cells)
-
-    def _holds(self, state: State, event: Event) -> bool:
-        """Whether the cells hold what landed."""
-        places = zip(event.cells, self._places(event), event.data, strict=True)
-        return all(
-            self.bytes_of(cell, self.system.value(state, place)) == data
-            for cell, place, data in places
-        )
 
     # In words
 
@@ -198,7 +145,7 @@ class Walk:
         cells = [system.cells[cell] for cell in event.cells]
         where = ", ".join(dict.fromkeys(map(str, cells)))
         found = ", ".join(
-            str(self.content.decode(data, self.shapes[cell]))
+            str(self.content.decode(data, self._matching.shapes[cell]))
             for cell, data in zip(event.cells, event.data, strict=False)
         )
         if event.do in events.OF_THE_FABRIC and not fabric:

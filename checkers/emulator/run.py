@@ -143,7 +143,7 @@ def _run(
 
 
 def _result(machine: Machine, ended: Ended, walk: Walk | None, seconds: float) -> Result:
-    refused = None if walk is None else walk.refused
+    refused = None if walk is None else walk.refused or walk.difference(machine.memory.read)
     wrong = tuple(machine.wrong)
     found = Result(
         "complete",

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from syncproof.checkers.explicit.causes import told_with_causes
 from syncproof.checkers.explicit.persistent import PersistentSets
 from syncproof.checkers.explicit.search import Exploration, Finding, judge_end, racing
+from syncproof.checkers.explicit.stuck import is_stuck, straight_on
 from syncproof.checkers.explicit.waiting import core_of_hang, wait_for_table
 from syncproof.models.errors import UserError
 from syncproof.models.instance import Choices
@@ -24,6 +25,8 @@ from syncproof.models.transitions import Overfull, State, Step, Transition
 from syncproof.models.verdict import Question, Trace, TraceStep
 
 Taken = Sequence[tuple[State, Transition]]
+Hangs = Callable[[System, State, frozenset[str]], bool]
+"""Whether a system hangs in a state, where the properties named are no longer broken otherwise."""
 MOST_STATES_TO_JUDGE_A_HANG = 20_000
 
 
@@ -34,23 +37,30 @@ def build_trace(
     choices: Choices,
     *,
     fewest: bool,
+    to_the_end: bool = False,
 ) -> Trace:
     """The trace of a finding.
 
     With ``fewest`` the run is the search's own, which has the fewest steps, and only what is shown
-    is cut; otherwise every step that can be left out is left out, by replay.
+    is cut; otherwise every step that can be left out is left out, by replay. Whether a run is
+    bound to hang takes a search; ``to_the_end`` is for systems that are too large for one: a run
+    into a hang goes on to where nothing can happen, and only what leads to the hang is shown.
     """
     system = exploration.system
+    asked = frozenset(question.properties)
     full = exploration.path(finding.state) + ([finding.last.step] if finding.last else [])
-    wrong = still_wrong(system, finding, frozenset(question.properties))
+    hangs = _gets_stuck if to_the_end else is_hung
+    wrong = still_wrong(system, finding, asked, hangs)
     past = causal_past(system, follow(system, full), finding)
-    sliced = [full[i] for i in past]
+    sliced = wrong([full[i] for i in past])
     if fewest:
-        steps, shown = full, past if wrong(sliced) else list(range(len(full)))
+        taken = follow(system, full)
+        shown = past if sliced else list(range(len(full)))
     else:
-        steps = without_needless_steps(sliced if wrong(sliced) else full, wrong)
-        shown = list(range(len(steps)))
-    taken = follow(system, steps)
+        taken = without_needless_steps(sliced or follow(system, full), wrong)
+        shown = list(range(len(taken)))
+    if to_the_end and finding.failure.property == "deadlock-free":
+        taken += straight_on(system, _end_of(system, taken), asked) or []
     told = told_with_causes(system, taken)
     edge, unordered = missing_edge(system, taken, told, finding)
     return Trace(
@@ -92,30 +102,41 @@ def spoken(name: object) -> str:
 
 
 def still_wrong(
-    system: System, finding: Finding, asked: frozenset[str]
-) -> Callable[[Sequence[Step]], bool]:
-    """Whether a run breaks the property of ``finding`` in the same way.
+    system: System, finding: Finding, asked: frozenset[str], hangs: Hangs
+) -> Callable[..., list[tuple[State, Transition]] | None]:
+    """What tells whether a run breaks the property of ``finding`` in the same way.
 
-    A run into a hang must also bring a knot of blocked processes to where they wait for each
-    other: a system may be bound to hang from its first state on.
+    It is given the last steps of the run and what was taken before, and gives all that is taken
+    if so. A run into a hang must also bring a knot of blocked processes to where they wait for
+    each other: a system may be bound to hang from its first state on.
     """
     is_hang = finding.failure.property == "deadlock-free"
-    knot = core_of_hang(system, finding.state) if is_hang else {}
+    knot = core_of_hang(system, finding.state, hangs is _gets_stuck) if is_hang else {}
 
-    def wrong(steps: Sequence[Step]) -> bool:
+    def wrong(steps: Sequence[Step], before: Taken = ()) -> list[tuple[State, Transition]] | None:
         try:
-            taken = follow(system, steps)
+            taken = [*before, *follow(system, steps, _end_of(system, before))]
         except (NotEnabled, Overfull, UserError):
-            return False
-        state = taken[-1][1].state if taken else system.initial_transition().state
+            return None
+        state = _end_of(system, taken)
         in_place = all(state[process] == node for process, node in knot.items())
-        return in_place and breaks(system, taken, state, finding, asked)
+        is_wrong = in_place and breaks(system, taken, state, finding, asked, hangs)
+        return taken if is_wrong else None
 
     return wrong
 
 
+def _end_of(system: System, taken: Taken) -> State:
+    return taken[-1][1].state if taken else system.initial_transition().state
+
+
 def breaks(
-    system: System, taken: Taken, state: State, finding: Finding, asked: frozenset[str]
+    system: System,
+    taken: Taken,
+    state: State,
+    finding: Finding,
+    asked: frozenset[str],
+    hangs: Hangs,
 ) -> bool:
     """Whether the run ``taken``, which ends in ``state``, ends with the failure of ``finding``."""
     name, process = finding.failure.property, finding.failure.process
@@ -125,7 +146,7 @@ def breaks(
             each.property == name and each.process == process for each in last.failures
         )
     if name == "deadlock-free":
-        return is_hung(system, state, asked)
+        return hangs(system, state, asked)
     if name == "race-free":
         return racing(system, state, finding.cell)
     return system.all_done(state) and any(e.property == name for e in judge_end(system, state))
@@ -137,6 +158,8 @@ def is_hung(system: System, state: State, asked: frozenset[str]) -> bool:
     A run that breaks another property in ``asked`` is over and no hang.
     """
     choose = PersistentSets(system, asked).choose if PersistentSets.covers(system) else None
+    if is_stuck(system, state):
+        return True
     seen, work = {state}, [state]
     while work:
         here = work.pop()
@@ -157,17 +180,21 @@ def is_hung(system: System, state: State, asked: frozenset[str]) -> bool:
     return True
 
 
+def _gets_stuck(system: System, state: State, asked: frozenset[str]) -> bool:
+    return straight_on(system, state, asked) is not None
+
+
 def without_needless_steps(
-    steps: Sequence[Step], wrong: Callable[[Sequence[Step]], bool]
-) -> list[Step]:
+    taken: Taken, wrong: Callable[..., list[tuple[State, Transition]] | None]
+) -> list[tuple[State, Transition]]:
     """The run after leaving out every single step that it can do without, latest first."""
-    kept = list(steps)
+    kept = list(taken)
     shorter = True
     while shorter:
         shorter = False
         for i in range(len(kept) - 1, -1, -1):
-            fewer = kept[:i] + kept[i + 1 :]
-            if wrong(fewer):
+            fewer = wrong([each.step for _, each in kept[i + 1 :]], kept[:i])
+            if fewer is not None:
                 kept, shorter = fewer, True
     return kept
 

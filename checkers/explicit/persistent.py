@@ -29,6 +29,24 @@ from syncproof.models.transitions import State, Transition
 FREE = (ActionKind.ISSUE, ActionKind.FENCE, ActionKind.QUIET, ActionKind.SYNC)
 
 
+def is_free(system: System, state: State, transition: Transition) -> bool:
+    """Whether nobody else can see a step of a process: an issue into its own outbox, a fence, a
+    quiet or a sync that passes. With a ghost it can be seen."""
+    step = transition.step
+    actions = system.node(state, step.process).actions
+    action = actions[step.what[0]]
+    if len(actions) != 1 or action.kind not in FREE:
+        return False
+    members = action.members or (step.process,)
+    for member in members:
+        node = system.node(state, member)
+        edge = system.automata[member].edge(node, 0, ())
+        assert edge is not None
+        if ghosts_of(edge.statements):
+            return False
+    return True
+
+
 @dataclass
 class PersistentSets:
     """Chooses a persistent set of the enabled steps of each state of one system.
@@ -61,7 +79,7 @@ class PersistentSets:
         for each in enabled:
             if each.step.kind != "process":
                 break
-            if self._is_free(state, each):
+            if is_free(self.system, state, each):
                 return [each]
         by_agent = self._by_agent(state, enabled)
         seeds = [a for a in self._seeds(state, by_agent) if not self._is_split(state, a, by_agent)]
@@ -77,23 +95,6 @@ class PersistentSets:
                 if len(best) == 1:
                     break
         return best
-
-    def _is_free(self, state: State, transition: Transition) -> bool:
-        """A step that nobody else can see: an issue into one's own outbox, a fence, a quiet or a
-        sync that passes. With a ghost it can be seen."""
-        step = transition.step
-        actions = self.system.node(state, step.process).actions
-        action = actions[step.what[0]]
-        if len(actions) != 1 or action.kind not in FREE:
-            return False
-        members = action.members or (step.process,)
-        for member in members:
-            node = self.system.node(state, member)
-            edge = self.system.automata[member].edge(node, 0, ())
-            assert edge is not None
-            if ghosts_of(edge.statements):
-                return False
-        return True
 
     def _by_agent(self, state: State, enabled: list[Transition]) -> dict[Agent, list[Transition]]:
         """The enabled steps by the agent that takes them."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from syncproof.checkers.explicit.causes import told_with_causes
-from syncproof.checkers.explicit.counterexample import awaited, breaks, spoken
+from syncproof.checkers.explicit.counterexample import awaited, breaks, is_hung, spoken
 from syncproof.checkers.explicit.search import Finding, race_pairs
 from syncproof.models.core import Unresolved
 from syncproof.models.instance import Instance
@@ -109,4 +109,4 @@ def _ends_wrong(system: System, trace: Trace, taken: object, state: State) -> bo
         if each.property == name:
             return True
     finding = Finding(Failure(name, trace.message, -1), state, None)
-    return breaks(system, taken, state, finding, frozenset(trace.question.properties))
+    return breaks(system, taken, state, finding, frozenset(trace.question.properties), is_hung)

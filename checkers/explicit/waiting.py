@@ -46,17 +46,19 @@ def _row(system: System, state: State, process: int) -> Waiting:
     )
 
 
-def core_of_hang(system: System, state: State) -> dict[int, int]:
+def core_of_hang(system: System, state: State, with_polling: bool = False) -> dict[int, int]:
     """A smallest knot of blocked processes that only wait for each other, with their nodes.
 
-    Empty if no process is blocked: then the hang is one of processes that poll for ever.
+    Empty if no process is blocked: then the hang is one of processes that poll for ever, which
+    count as blocked only ``with_polling``, where nothing else can happen.
     """
     import networkx  # takes longer to import than most runs need
 
     waits = networkx.DiGraph()
     for process in range(system.processes):
         node = system.node(state, process)
-        if node.state == "run" and not system.process_transitions(state, process):
+        is_blocked = with_polling or not system.process_transitions(state, process)
+        if node.state == "run" and is_blocked:
             waits.add_node(process)
             for action in node.actions:
                 for helper in helpers_of(system, state, process, action):

@@ -99,7 +99,7 @@ class Races:
 
     def __init__(self, tabulation: Tabulation) -> None:
         self._tabulation = tabulation
-        self._is_asked = "race-free" in tabulation.asked
+        self._is_asked = "race-free" in tabulation.strides.asked
         self.known: list[tuple[int, bool]] = []
         self._number: dict[tuple[int, bool], int] = {}
         self._accessed: dict[int, list[tuple[int, int, Access]]] = {}

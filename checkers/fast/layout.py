@@ -41,9 +41,12 @@ class Layout:
         every = (*self.nodes, *self.atoms, *self.outboxes, *self.ghosts)
         self.places = list(dict.fromkeys(every))
         self.words = 0
-        start = system.initial_transition().state
+
+    def begin(self, start: State) -> None:
+        """Number what the places hold in the first state."""
         for orbit in self.orbits:
-            orbit.number(system, [place.of(start) for place in orbit.places])
+            orbit.number(self.system, [place.of(start) for place in orbit.places])
+        self.meet(start)
 
     def _joined(self, group: tuple[int, ...]) -> tuple[Place, ...]:
         """One place for the node and the outbox of each process of an orbit."""

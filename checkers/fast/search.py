@@ -23,10 +23,9 @@ from syncproof.checkers.explicit.search import (
     race_pairs,
     resident_bytes,
 )
-from syncproof.checkers.fast import kernels
+from syncproof.checkers.fast import backward, kernels
 from syncproof.checkers.fast.arrays import (
     AT_ONCE,
-    CONTROL_SIZE,
     COUNT,
     HAS_FAILED,
     MOST_REQUESTS,
@@ -37,31 +36,33 @@ from syncproof.checkers.fast.arrays import (
     TRANSITIONS,
     Notes,
     Steps,
-    Store,
     Work,
     empty_words,
 )
 from syncproof.checkers.fast.assembly import Assembly
-from syncproof.checkers.fast.layout import Layout, repacked
+from syncproof.checkers.fast.layout import Layout
+from syncproof.checkers.fast.states import States
+from syncproof.checkers.fast.strides import Strides
 from syncproof.checkers.fast.tabulation import Tabulation
 from syncproof.checkers.fast.walk import walk
 from syncproof.models.automaton import Automaton
 from syncproof.models.narrate import describe
 from syncproof.models.nodes import TooLong
 from syncproof.models.system import System
-from syncproof.models.transitions import Failure, Overfull, State
+from syncproof.models.transitions import Failure, Overfull, State, Transition
 
-FIRST_ROWS, FIRST_SLOTS = 1 << 12, 1 << 13
-GROWTH_OF_LOG, GROWTH_OF_TABLE = 1.25, 2.0
-FULLEST = 0.85
 BUFFER = 1024
-RECENT = 1 << 13
+MOST_RECENT = 1 << 15
 ROWS_A_CALL = 1 << 19
 FEWEST_ROWS_FOR_THREADS = 1 << 14
 
 
 class Stopped(Exception):
     """A limit was reached; the text names it."""
+
+
+class NeedsAll(Exception):
+    """Something is asked of states behind the frontier, which were forgotten."""
 
 
 class Search:
@@ -73,56 +74,64 @@ class Search:
         asked: frozenset[str],
         meter: Meter,
         groups: Sequence[tuple[int, ...]] = (),
+        *,
+        reduces: bool = False,
     ) -> None:
         self.system, self.asked, self.meter = system, asked, meter
         self.layout = Layout(system, groups)
-        self.layout.meet(system.initial_transition().state)
-        walk(system, self.layout.meet)
+        self.strides = Strides(system, self.layout, asked, reduces)
+        self.start = self.strides.start()
+        self.layout.begin(self.start.state)
+        walk(self.strides, self.layout.meet)
         self.layout.arrange()
-        self.tabulation = Tabulation(system, self.layout, asked)
+        self.tabulation = Tabulation(self.strides)
         self.assembly = Assembly(self.tabulation)
         self.steps: Steps = self.assembly.steps()
-        self.found = Exploration(system, {})
-        self.levels = [0, 1]
         self.threads = threads = meter.budget.threads
-        self._log = empty_words(FIRST_ROWS * self.layout.words)
-        self._slots = empty_words(FIRST_SLOTS)
-        self._control: Any = np.zeros(CONTROL_SIZE, np.int64)
+        self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
+        self._begin(keeps=self.layout.words > 1)
+
+    def _begin(self, keeps: bool) -> None:
+        """Nothing is found yet. States of one word need not be kept beside their table, but for
+        the frontier; whatever needs the others in their order has all begin again."""
+        self.keeps = keeps
+        self.found = Exploration(self.system, {})
+        self.levels = [0, 1]
+        self._depth = 0
+        self._states = States(self.layout, keeps, self._ask_for)
         self._notes: list[Notes] = []
         self._counted = 1
         self._races: dict[tuple[int, bool], tuple[int, State]] = {}
         self._said: set[int] = set()
         self._good: list[int] = []
-        self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
 
     @property
     def count(self) -> int:
         """How many states there are."""
-        return int(self._control[COUNT])
-
-    @property
-    def store(self) -> Store:
-        """The states as the compiled loops see them."""
-        return Store(self._log, self._slots, self._control)
+        return self._states.count
 
     def state(self, row: int) -> State:
         """The state of a row."""
-        first = row * self.layout.words
-        return self.layout.unpack(self._log[first : first + self.layout.words])
+        return self._states.state(row)
 
     def run(self) -> Exploration:
         """Search until all is explored, a property is broken or a limit is reached."""
-        start = self.system.initial_transition()
-        self.found.parents[start.state] = (None, None, 0)
-        self.found.reached.update(start.reached)
-        for failure in start.failures:
-            if failure.property in self.asked:
-                self.found.findings.append(Finding(failure, start.state, None))
+        before = self.meter.states, self.meter.transitions, self.meter.depth
+        try:
+            return self._run()
+        except NeedsAll:
+            self.meter.states, self.meter.transitions, self.meter.depth = before
+            self._begin(keeps=True)
+            return self._run()
+        finally:
+            if self._pool is not None:
+                self._pool.shutdown()
+
+    def _run(self) -> Exploration:
+        self._enter()
         if self.found.findings:
             return self.found
-        self._log[: self.layout.words] = self.layout.pack(start.state)
-        self._control[COUNT] = 1
-        self._fill_table()
+        self._states.begin(self.start.state)
         self.meter.states += 1
         try:
             while self._level():
@@ -131,14 +140,22 @@ class Search:
             self.found.stopped = "in_flight"
         except (Stopped, TooLong) as reason:
             self.found.stopped = str(reason)
-        finally:
-            if self._pool is not None:
-                self._pool.shutdown()
         for event in self._said:
             self.found.reached.update(self.tabulation.events[event][1])
         if not self.found.stopped and not self.found.findings:
             self._judge_whole()
         return self.found
+
+    def _enter(self) -> None:
+        """Note what is said on the way into the first state that is kept."""
+        first = self.start.steps[0]
+        self.found.parents[first.state] = (None, None, 0)
+        self.found.reached.update(self.start.reached)
+        for failure in first.failures:
+            if failure.property in self.asked:
+                self.found.findings.append(Finding(failure, first.state, None))
+        if not self.found.findings:
+            self._take(first.state, self.start.steps[1:])
 
     # Levels
 
@@ -154,14 +171,30 @@ class Search:
                 break
             self._fill_in(pending)
             rows = pending
-        self.levels.append(self.count)
-        self.meter.depth = max(self.meter.depth, len(self.levels) - 3 + (self.count > end))
-        return self.count > end
+        is_over = self._states.rows == end
+        self.meter.depth = max(self.meter.depth, self._depth + (not is_over))
+        self._depth += 1
+        if self.keeps:
+            self.levels.append(self._states.rows)
+        else:
+            self._forget(end)
+        return not is_over
+
+    def _forget(self, end: int) -> None:
+        """Keep only the frontier, which begins with row ``end``."""
+        if not self._is_acyclic():
+            raise NeedsAll
+        self._states.forget(end)
+        self.levels = [0, self._states.rows]
+
+    def _is_acyclic(self) -> bool:
+        """Whether hangs can be told without the graph: if asked for, all runs end."""
+        return "deadlock-free" not in self.asked or all(map(_is_finite, self.system.automata))
 
     def _pass(self, first: int, end: int, rows: Any) -> Any:
         """Expand rows ``first`` to ``end``, or those listed; the rows that were set aside."""
         total = len(rows) if len(rows) else end - first
-        control = self._control
+        control = self._states.control
         control[NEXT] = 0 if len(rows) else first
         last = total if len(rows) else end
         control[PENDING] = control[REQUESTS] = control[TERMINALS] = 0
@@ -174,7 +207,7 @@ class Search:
         most = max(1, sum(self.tabulation.most_moves))
         block = max(1, BUFFER // most)
         threads = self.threads if total >= FEWEST_ROWS_FOR_THREADS else 1
-        self._notes = [self._new_notes(block * most + AT_ONCE) for _ in range(threads)]
+        self._notes = [self._new_notes(block * most + AT_ONCE, total) for _ in range(threads)]
         while control[NEXT] < last:
             until = min(last, int(control[NEXT]) + ROWS_A_CALL)
             self._expand(until, block, block * most * threads, threads)
@@ -185,15 +218,15 @@ class Search:
 
     def _expand(self, until: int, block: int, reserve: int, threads: int) -> None:
         """Expand up to ``until`` where there is room, after making some if there is none."""
-        if self._room() < reserve:
-            self._grow(reserve)
-        room = self.count + self._room() - reserve
+        if self._states.room() < reserve:
+            self._states.grow(reserve)
+        room = self._states.room() - reserve
         if self.meter.budget.states:
-            left = self.meter.budget.states - self.meter.states
-            room = min(room, self.count + left)
+            room = min(room, self.meter.budget.states - self.meter.states)
+        room += self._states.rows
 
         def call(notes: Notes) -> None:
-            shared = (*self.steps, *self.store, *self._work, *notes)
+            shared = (*self.steps, *self._states.store, *self._work, *notes)
             if self.layout.words == 1:
                 kernels.expand_one(until, room, block, *shared)
             else:
@@ -206,8 +239,9 @@ class Search:
         else:
             list(self._pool.map(call, self._notes))
 
-    def _new_notes(self, size: int) -> Notes:
+    def _new_notes(self, size: int, rows: int) -> Notes:
         races, words = len(self.assembly.races), self.layout.words
+        recent = min(MOST_RECENT, max(1 << 10, 1 << rows.bit_length()))
         return Notes(
             np.zeros(8, np.int64),
             np.zeros(len(self.tabulation.events), np.uint8),
@@ -218,7 +252,7 @@ class Search:
             empty_words(size * words),
             empty_words(size),
             np.zeros(len(self.tabulation.roots), np.int32),
-            np.tile(self._log[:words], RECENT),
+            np.tile(self._states.log[:words], recent),
         )
 
     def _count(self) -> None:
@@ -234,30 +268,6 @@ class Search:
         if reason:
             raise Stopped(reason)
 
-    # Room
-
-    def _room(self) -> int:
-        """How many more states there is room for."""
-        rows = len(self._log) // self.layout.words
-        return min(rows, int(FULLEST * len(self._slots))) - self.count
-
-    def _grow(self, reserve: int) -> None:
-        """Make room for at least ``reserve`` more states."""
-        rows = self.count + reserve
-        if len(self._log) < rows * self.layout.words:
-            size = int(max(rows, GROWTH_OF_LOG * self.count)) * self.layout.words
-            self._ask_for(8 * (size - len(self._log)))
-            self._log.resize(size, refcheck=False)
-        if FULLEST * len(self._slots) < rows:
-            size = int(max(rows / FULLEST + 1, GROWTH_OF_TABLE * len(self._slots)))
-            self._ask_for(8 * (size - len(self._slots)))
-            self._slots = empty_words(0)
-            self._slots = empty_words(size)
-            self._fill_table()
-
-    def _fill_table(self) -> None:
-        kernels.fill_table(self.count, self.layout.words, self._log, self._slots)
-
     def _ask_for(self, size: int) -> None:
         """Stop where ``size`` more bytes are too much."""
         limit = self.meter.budget.memory
@@ -268,7 +278,7 @@ class Search:
 
     def _fill_in(self, pending: Any) -> None:
         """Fill in what was asked for, in an order that does not depend on the threads."""
-        number = min(int(self._control[REQUESTS]), MOST_REQUESTS)
+        number = min(int(self._states.control[REQUESTS]), MOST_REQUESTS)
         wanted = {int(r[0]): (int(r[2]), int(r[1])) for r in self._work.requests[:number]}
         for _, (agent, row) in sorted(wanted.items()):
             self.tabulation.fill(agent, self.state(row))
@@ -280,10 +290,11 @@ class Search:
         """Another layout, as a code has outgrown its place."""
         spots, words = self.layout.spot(), self.layout.words
         self.layout.arrange()
-        self._ask_for(8 * self.count * self.layout.words)
-        self._log = repacked(self._log, self.count, spots, words, self.layout)
-        self._slots = empty_words(max(FIRST_SLOTS, int(self.count / FULLEST) + 1))
-        self._fill_table()
+        if self.layout.words > 1 and not self.keeps:
+            self.assembly = Assembly(self.tabulation)
+            self.steps = self.assembly.steps()
+            raise NeedsAll
+        self._states.repack(spots, words)
         self.assembly = Assembly(self.tabulation)
 
     # Judgement
@@ -292,24 +303,37 @@ class Search:
         """Take over what a pass noted; True if a property is broken."""
         for notes in self._notes:
             self._said.update(np.flatnonzero(notes.said).tolist())
-            for number in np.flatnonzero(notes.raced).tolist():
-                self._note_race(number, notes)
-        failed = [self.layout.unpack(n.failed) for n in self._notes if n.counts[HAS_FAILED]]
+        for number in range(len(self.assembly.races)):
+            raced = [self._row(n.racing, number) for n in self._notes if n.raced[number]]
+            if raced:
+                self._note_race(number, self.layout.unpack(min(raced)))
+        failed = [self._row(n.failed, 0) for n in self._notes if n.counts[HAS_FAILED]]
         if failed:
-            self._fail(min(failed))
+            self._fail(self.layout.unpack(min(failed)))
             return True
-        rows = self._work.terminals[: self._control[TERMINALS]].tolist()
+        rows = self._work.terminals[: self._states.control[TERMINALS]].tolist()
         return self._judge_ends(sorted((self.state(row), row) for row in rows))
 
     def _fail(self, state: State) -> None:
         """The first failing step of a state is a finding."""
-        state = self._trace_back(state, len(self.levels) - 2)
-        for each in self.system.transitions(state):
-            for failure in each.failures:
-                if failure.property in self.asked:
-                    self.found.findings.append(Finding(failure, state, each))
-                    return
+        state = self._trace_back(state, self._depth)
+        for stride in self.strides.enabled(state):
+            if any(each.property in self.asked for each in stride.failures):
+                self._take(state, stride.steps)
+                return
         raise AssertionError("a step that failed in the tables does not fail in the system")
+
+    def _take(self, state: State, steps: Sequence[Transition]) -> State:
+        """Note a run from a state whose own run is noted; its first failure is a finding."""
+        for step in steps:
+            for failure in step.failures:
+                if failure.property in self.asked:
+                    self.found.findings.append(Finding(failure, state, step))
+                    return state
+            depth = self.found.parents[state][2] + 1
+            self.found.parents.setdefault(step.state, (state, step.step, depth))
+            state = step.state
+        return state
 
     def _judge_ends(self, ends: list[tuple[State, int]]) -> bool:
         for state, row in ends:
@@ -319,7 +343,7 @@ class Search:
             else:
                 self.found.stuck.append(state)
             if any(each.property in self.asked for each in self._wrong_at_end(state)):
-                real = self._trace_back(state, len(self.levels) - 2)
+                real = self._trace_back(state, self._depth)
                 wrong = [e for e in self._wrong_at_end(real) if e.property in self.asked]
                 self.found.findings += [Finding(each, real, None) for each in wrong]
                 return True
@@ -330,11 +354,14 @@ class Search:
             return judge_end(self.system, state)
         return [Failure("deadlock-free", "no process can go on", -1)]
 
-    def _note_race(self, number: int, notes: Notes) -> None:
+    def _row(self, words: Any, row: int) -> tuple[int, ...]:
+        """A row, so that rows compare as the loops compare them."""
+        width = self.layout.words
+        return tuple(words[row * width : (row + 1) * width].tolist())
+
+    def _note_race(self, number: int, state: State) -> None:
         """Keep the first state in which a race was seen; of several in one level the least."""
-        kind, level = self.assembly.races[number], len(self.levels) - 2
-        first = number * self.layout.words
-        state = self.layout.unpack(notes.racing[first : first + self.layout.words])
+        kind, level = self.assembly.races[number], self._depth
         known = self._races.get(kind)
         if known is None or known[0] > level or (known[0] == level and known[1] > state):
             self._races[kind] = (level, state)
@@ -370,19 +397,19 @@ class Search:
 
     def _judge_hangs(self) -> None:
         """Find the first state from which no run ends well, where that is not just being stuck."""
-        if all(_is_finite(each) for each in self.system.automata):
+        if self._is_acyclic():
             return
-        words, store = self.layout.words, (self._log, self._slots)
-        self._ask_for(len(self._slots))
-        alive: Any = np.zeros(len(self._slots), np.uint8)
-        kernels.mark(np.array(self._good, np.int64), words, *store, alive)
+        words, store = self.layout.words, (self._states.log, self._states.slots)
+        self._ask_for(len(self._states.slots))
+        alive: Any = np.zeros(len(self._states.slots), np.uint8)
+        backward.mark(np.array(self._good, np.int64), words, *store, alive)
         buffer = empty_words(words)
         moves, order = self._moves(), self.layout.order()
-        while kernels.spread_alive(self.count, words, *order, alive, buffer, *moves, *store):
+        while backward.spread_alive(self.count, words, *order, alive, buffer, *moves, *store):
             self._look_at_limits(0)
         for level, first in enumerate(self.levels[:-1]):
             end = self.levels[level + 1]
-            row = int(kernels.least_unmarked(first, end, words, *store, alive))
+            row = int(backward.least_unmarked(first, end, words, *store, alive))
             if row >= 0:
                 message = "no run from here lets every process finish"
                 state = self._trace_back(self.state(row), level)
@@ -396,21 +423,22 @@ class Search:
         Gives the state that the run leads to, which may be the other with members of orbits
         permuted.
         """
+        if not self.keeps:
+            raise NeedsAll
         words, order, moves = self.layout.words, self.layout.order(), self._moves()
         targets = [self.layout.pack(state)]
         for before in range(level - 1, -1, -1):
             rows = self.levels[before], self.levels[before + 1]
-            row = kernels.predecessor(*rows, words, *order, targets[-1], *moves, self._log)
-            targets.append(self._log[row * words : (row + 1) * words].copy())
-        here = self.system.initial_transition().state
-        for depth, target in enumerate(reversed(targets[:-1]), 1):
+            row = backward.predecessor(*rows, words, *order, targets[-1], *moves, self._states.log)
+            targets.append(self._states.words(row).copy())
+        here = self.start.state
+        for target in reversed(targets[:-1]):
             taken = next(
                 each
-                for each in self.system.transitions(here)
+                for each in self.strides.enabled(here)
                 if np.array_equal(self.layout.pack(each.state), target)
             )
-            self.found.parents[taken.state] = (here, taken.step, depth)
-            here = taken.state
+            here = self._take(here, taken.steps)
         return here
 
 

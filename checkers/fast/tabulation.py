@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from syncproof.checkers.fast.arrays import Flags
-from syncproof.checkers.fast.layout import Layout
 from syncproof.checkers.fast.place import Content, Place
+from syncproof.checkers.fast.strides import Stride, Strides
 from syncproof.checkers.fast.symmetry import Asymmetric, Orbit
 from syncproof.models.errors import UserError
 from syncproof.models.lowering import Action, ActionKind
@@ -38,7 +38,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class Move:
-    """A step: the places that it changes with their codes, and the number of what it says."""
+    """A stride: the places that it changes with their codes, and the number of what it says."""
 
     changes: tuple[tuple[Place, int], ...]
     event: int
@@ -62,7 +62,7 @@ class _Situation:
     state: State
     own: Place | None
     tested: list[Place]
-    found: list[Transition]
+    found: list[Stride]
     changes: list[dict[Place, Content]]
     accesses: tuple[tuple[int, Access], ...]
 
@@ -90,8 +90,9 @@ class _Situation:
 class Tabulation:
     """The decision trees of all agents, first the processes and then their outboxes."""
 
-    def __init__(self, system: System, layout: Layout, asked: frozenset[str]) -> None:
-        self.system, self.layout, self.asked = system, layout, asked
+    def __init__(self, strides: Strides) -> None:
+        self.strides, self.system, self.layout = strides, strides.system, strides.layout
+        layout = self.layout
         self.roots = [Decision(place) for place in (*layout.nodes, *layout.outboxes)]
         self.leaves: list[Leaf] = [Leaf((), (), True)]
         self.events: list[Event] = [((), ())]
@@ -138,10 +139,13 @@ class Tabulation:
         process = agent % self.system.processes
         if agent < self.system.processes:
             found = self.system.process_transitions(state, process)
-            tested = list(dict.fromkeys(self._process_tests(state, process, found)))
+            tests = self._process_tests(state, process, found)
         else:
             found = self.system.told_apart([*self.system.landings(state, process)])
-            tested = list(dict.fromkeys(self._landing_tests(state, process)))
+            tests = self._landing_tests(state, process)
+        strides = [self.strides.along(state, each) for each in found]
+        looked = (place for stride in strides for place in stride.looked)
+        tested = list(dict.fromkeys((*tests, *looked)))
         own = self.layout.nodes[process] if process in self.layout.member_of else None
         if any(place in self.layout.members and place is not own for place in tested):
             raise Asymmetric("a step looks at one member of an orbit")
@@ -150,8 +154,8 @@ class Tabulation:
             for number, each in enumerate(found)
             for access in self.system.accesses(state, each)
         )
-        changes = [self._changes(state, t, tested, self._surely(state, t)) for t in found]
-        return _Situation(agent, state, own, tested, found, changes, accesses)
+        changes = [self._changes(state, each, tested) for each in strides]
+        return _Situation(agent, state, own, tested, strides, changes, accesses)
 
     def _number_in_lock_step(self, orbit: Orbit, found: list[_Situation]) -> None:
         """Give what the members go on to hold its number; they must do the same."""
@@ -164,9 +168,9 @@ class Tabulation:
         moves = tuple(
             Move(
                 tuple((place, place.code(content)) for place, content in changes.items()),
-                self._said(transition),
+                self._said(stride),
             )
-            for transition, changes in zip(situation.found, situation.changes, strict=True)
+            for stride, changes in zip(situation.found, situation.changes, strict=True)
         )
         agent = situation.agent
         self.most_moves[agent] = max(self.most_moves[agent], len(moves))
@@ -194,8 +198,8 @@ class Tabulation:
 
     # What a step says
 
-    def _said(self, transition: Transition) -> int:
-        event = (transition.failures, transition.reached)
+    def _said(self, stride: Stride) -> int:
+        event = (stride.failures, stride.reached)
         if event not in self._event:
             self._event[event] = len(self.events)
             self.events.append(event)
@@ -204,7 +208,7 @@ class Tabulation:
     def failing(self) -> Flags:
         """For each event, whether it breaks a property that is asked for."""
         return np.array(
-            [any(each.property in self.asked for each in said[0]) for said in self.events],
+            [any(each.property in self.strides.asked for each in said[0]) for said in self.events],
             np.uint8,
         )
 
@@ -285,10 +289,9 @@ class Tabulation:
         ]
         return self._wholly_written(written[0])
 
-    def _changes(
-        self, state: State, transition: Transition, tested: list[Place], surely: list[Place]
-    ) -> dict[Place, Content]:
-        after = transition.state
+    def _changes(self, state: State, stride: Stride, tested: list[Place]) -> dict[Place, Content]:
+        """What the places hold behind a stride; its free steps write nothing."""
+        after, surely = stride.state, self._surely(state, stride.steps[0])
         changed = {i for i, (old, new) in enumerate(zip(state, after, strict=True)) if old != new}
         found: dict[Place, Content] = {}
         for place in dict.fromkeys((*tested, *surely)):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
+from syncproof.checkers.fast.strides import Strides
 from syncproof.models.errors import UserError
 from syncproof.models.nodes import TooLong
-from syncproof.models.system import System
 from syncproof.models.transitions import Overfull, State
 
 RUNS = 4
@@ -15,7 +15,7 @@ LONGEST = 2_000
 LONGEST_WITHOUT_NEWS = 64
 
 
-def walk(system: System, meet: Callable[[State], bool]) -> None:
+def walk(strides: Strides, meet: Callable[[State], bool]) -> None:
     """Let ``meet`` see the states of a few runs; it says whether it learned anything.
 
     In some runs the fabric is slow, in some it is fast: which they are matters to nothing but
@@ -24,14 +24,14 @@ def walk(system: System, meet: Callable[[State], bool]) -> None:
     draw = random.Random(0)
     for run in range(RUNS):
         haste = (0.0, 1.0, 0.1, 0.9)[run % 4]
-        state = system.initial_transition().state
+        state = strides.start().state
         idle = 0
         for _ in range(LONGEST):
             idle = 0 if meet(state) else idle + 1
             if idle > LONGEST_WITHOUT_NEWS:
                 break
             try:
-                enabled = system.transitions(state)
+                enabled = strides.system.transitions(state)
             except (Overfull, TooLong, UserError):
                 break
             own = [each for each in enabled if each.step.kind == "process"]
@@ -39,4 +39,4 @@ def walk(system: System, meet: Callable[[State], bool]) -> None:
             first, second = (own, fabric) if draw.random() >= haste else (fabric, own)
             if not (first or second):
                 break
-            state = draw.choice(first or second).state
+            state = strides.along(state, draw.choice(first or second)).state

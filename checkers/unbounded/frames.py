@@ -69,7 +69,7 @@ class RoundIdentity(LiveIdentity):
 
     def _counts(self, walk: Walk, each: Any) -> None:
         self._counting.append(each.number_)
-        walk.tokens.append("rounds")
+        walk.tokens += ("rounds", each.begun_)
         self._places.append(len(walk.tokens))
         walk.tokens.append(each.number_)
 

@@ -50,7 +50,7 @@ from syncproof.models.rounds import (
 )
 from syncproof.models.saying import Ghosts
 from syncproof.models.system import System
-from syncproof.models.transitions import Failure, Features, Interned, Move, State, Transition
+from syncproof.models.transitions import Failure, Features, Interned, Move, State, Step, Transition
 
 MOST_SKEW = 8
 """Processes may be so many rounds apart; beyond, the search ends undecided."""
@@ -71,10 +71,17 @@ class Beside(Ghosts):
 
     def __init__(self, initial: Mapping[str, Hashable], values: RoundValues, note: Note) -> None:
         super().__init__(initial, 0)
-        self.values, self.note = values, note
+        self.values, self._note = values, note
+        self.outside: OutsideRounds | None = None
         self.interned = Interned(())
         self.horizon = -UNKNOWN
         self._answers: dict[int, dict[int, int]] = {}
+
+    def note(self, test: str, one: Round, other: Round | int, found: Any) -> None:
+        """Take down a test that a ghost's function makes, and a use that is not covered."""
+        if isinstance(found, OutsideRounds):
+            self.outside = found
+        self._note(test, one, other, found)
 
     def pairs(self, number: int) -> Pairs:
         """What is held under a number."""
@@ -139,7 +146,10 @@ class Beside(Ghosts):
                 count = self.under(work[self.at], key, 0)
                 assert isinstance(count, int)
                 work[self.at] = self.changed(work[self.at], key, min(count + 1, 2))
+        self.outside = None
         super().hear(work, process, told, failures, reached)
+        if self.outside is not None:
+            raise self.outside  # which the function may have caught
 
     def _heard(self, said: Statement) -> Statement:
         """A statement with the key under which all processes find the same."""
@@ -250,7 +260,10 @@ class RoundSystem(System):
             for value in choice.values:
                 made = self.beside.changed(state[at], choice.name, value)
                 decided = (*state[:at], made)
-                found += self._act(decided, process, node, number, action)
+                steps = self._act(decided, process, node, number, action)
+                if not steps:  # it is told that it has to wait: the answer is part of the state
+                    steps = [Transition(Step("process", process, (number,)), decided)]
+                found += steps
             return found
 
     def _write_all(self, work: list[int], writes: Sequence[boxes.Write]) -> None:

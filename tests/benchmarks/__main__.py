@@ -29,6 +29,7 @@ def measured(name: str, with_tlc: bool) -> Iterator[Measured]:
     yield in_its_own_process(name, 2)
     yield spin(tables, reduce=False)
     if name.startswith("sp"):
+        yield in_its_own_process(name, 1, reduces=True)
         yield spin(tables, reduce=True)
     if with_tlc:
         yield tlc(tables)
@@ -59,7 +60,7 @@ def show(name: str, rows: Sequence[Measured]) -> bool:
 def main(arguments: Sequence[str]) -> int:
     """The benchmarks that are asked for; 1 if any counts differ."""
     if arguments[:1] == ["--one"]:
-        print(as_line(ours(arguments[1], int(arguments[2]))))
+        print(as_line(ours(arguments[1], int(arguments[2]), len(arguments) > 3)))
         return 0
     names = [each for each in arguments if not each.startswith("-")] or list(USUAL)
     unknown = [each for each in names if each not in SYSTEMS]

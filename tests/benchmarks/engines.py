@@ -72,8 +72,8 @@ def filled_tables(name: str) -> Tables:
     return minimise(freeze(system))
 
 
-def ours(name: str, threads: int) -> Measured:
-    """The fast engine, everything compiled before the clock starts."""
+def ours(name: str, threads: int, reduces: bool = False) -> Measured:
+    """The fast engine, everything compiled before the clock starts; reducing, by free steps."""
     from syncproof.checkers.fast.search import Search
 
     warm = Search(SYSTEMS["sp-3x1"](), frozenset(), Meter(Budget(threads=threads)))
@@ -82,9 +82,11 @@ def ours(name: str, threads: int) -> Measured:
     before = _peak()
     started, cpu = time.perf_counter(), time.process_time()
     meter = Meter(Budget(threads=threads))
-    found = Search(system, frozenset(), meter).run()
+    found = Search(system, frozenset(), meter, reduces=reduces).run()
     seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
-    label = f"fast, {threads} thread{'s' if threads > 1 else ''}"
+    label = (
+        "fast, its reduction" if reduces else f"fast, {threads} thread{'s' if threads > 1 else ''}"
+    )
     memory = max(0, _peak() - before)
     return Measured(label, meter.states, found.transitions, seconds, cpu, memory)
 
@@ -96,9 +98,10 @@ def _peak() -> int:
     return int(found.group(1)) * 1024
 
 
-def in_its_own_process(name: str, threads: int) -> Measured:
+def in_its_own_process(name: str, threads: int, reduces: bool = False) -> Measured:
     """`ours` in a fresh process, so that its memory is its own."""
-    command = [sys.executable, "-m", "tests.benchmarks", "--one", name, str(threads)]
+    asked = [name, str(threads), *(["reducing"] if reduces else [])]
+    command = [sys.executable, "-m", "tests.benchmarks", "--one", *asked]
     ended = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
     return Measured(**json.loads(ended.stdout.splitlines()[-1]))
 

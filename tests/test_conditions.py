@@ -1,0 +1,246 @@
+"""What a condition looks at: it keeps nothing, and what the role changes later is not looked at."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import pytest
+
+from syncproof.checkers.certificate import certify
+from syncproof.checkers.explicit.check import question_of
+from syncproof.models.conditions import leaves_no_trace
+from syncproof.models.core import Core
+from syncproof.models.errors import UserError
+from syncproof.models.memory import Ghost, Region
+from syncproof.models.protocol import Protocol, parameter, role
+from syncproof.models.verdict import Answer, Verdict
+from tests.small import answers, instance, verdict, with_settings
+
+ENGINES = ("reference", "reduced")
+
+
+@dataclass
+class Local:
+    """What a role keeps in an object."""
+
+    number: int = 0
+
+
+class Counter:
+    """A callable that counts how often it was called."""
+
+    def __init__(self) -> None:
+        self.times = 0
+
+    def __call__(self, flag: int) -> bool:
+        self.times += 1
+        return flag == 1 or self.times == 1
+
+
+class Polled(Protocol):
+    """A message and a flag; the condition passes on the flag, or the first time it is asked."""
+
+    how: str = parameter("variable", "where the condition counts")
+
+    def memory(self) -> None:
+        self.data = Region(owner=1, block=512)
+        self.flag = Region(owner=1, block=32)
+
+    @role(on=[0])
+    async def sender(self, core: Core) -> None:
+        await core.put(self.data[1], core.payload(1, 0, 0))
+        await core.fence()
+        await core.put(self.flag[1], 1)
+        await core.quiet()
+
+    @role(on=[1])
+    async def receiver(self, core: Core) -> None:
+        await core.wait_until(self.flag[1], self.condition())
+        core.consume(await core.load(self.data[1]), source=0, token=0, round=0)
+
+    def condition(self) -> Callable[[int], Any]:
+        times, seen, numbers = 0, list[int](), itertools.count(1)
+
+        def counts(flag: int) -> bool:
+            nonlocal times
+            times += 1
+            return flag == 1 or times == 1
+
+        def gives_up(flag: int) -> bool:
+            nonlocal times
+            times += 1
+            return flag == 1 or times > 3
+
+        conditions: dict[str, Callable[[int], Any]] = {
+            "variable": counts,
+            "patience": gives_up,
+            "list": lambda flag: seen.append(flag) or flag == 1 or len(seen) == 1,
+            "default": lambda flag, kept=[]: kept.append(flag) or flag == 1 or len(kept) == 1,
+            "iterator": lambda flag: next(numbers) == 1 or flag == 1,
+            "object": Counter(),
+            "bound": Counter().__call__,
+            "partial": partial(Counter.__call__, Counter()),
+        }
+        return conditions[self.how]
+
+
+HOW = ("variable", "patience", "list", "default", "iterator", "object", "bound", "partial")
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_a_condition_that_counts_is_refused(how: str) -> None:
+    """An engine asks once for each content, so such a condition would never give up."""
+    made = with_settings(instance(Polled), how=how)
+    with pytest.raises(UserError, match="keeps something from one asking to the next"):
+        verdict(made)
+    assert not isinstance(certify(made, question_of(made, "x")), Verdict)
+
+
+class Changed(Protocol):
+    """The flag is 1, then 2; the receiver waits for one after the other and may miss the first."""
+
+    how: str = parameter("variable", "where the number that is waited for stands")
+
+    def memory(self) -> None:
+        self.flag = Region(owner=1, block=8)
+
+    @role(on=[0])
+    async def sender(self, core: Core) -> None:
+        for number in (1, 2):
+            await core.put(self.flag[1], number)
+            await core.quiet()
+
+    @role(on=[1])
+    async def receiver(self, core: Core) -> None:
+        number, local = 0, Local()
+        conditions: dict[str, Callable[[int], bool]] = {
+            "variable": lambda flag: flag == number,
+            "object": lambda flag: flag == local.number,
+            "default": lambda flag, local=local: flag == local.number,  # type: ignore[misc]
+            "global": lambda flag: flag == EVERYWHERE.number,
+        }
+        for number in (1, 2):
+            local.number = EVERYWHERE.number = number
+            await core.wait_until(self.flag[1], conditions[self.how])
+
+
+EVERYWHERE = Local()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_a_role_changes_later_is_not_looked_at(engine: str) -> None:
+    """A variable is seen as it was when the role began to wait; an object that moved on is not."""
+    made = instance(Changed)
+    assert answers(verdict(made, engine))["deadlock-free"] is Answer.VIOLATED
+    for how in ("object", "default", "global"):
+        with pytest.raises(UserError, match="the role has changed since it waits"):
+            verdict(with_settings(made, how=how), engine)
+
+
+def test_plain_conditions_are_asked_as_they_are() -> None:
+    """The usual ones cost nothing; one that looks into an object or may change one does."""
+    number, local, numbers = 3, Local(), [3]
+    assert leaves_no_trace(lambda flag: flag == number)
+    assert leaves_no_trace(lambda flag, least=number: flag >= least)
+    assert leaves_no_trace(lambda block: block.lead != ENGINES and block.rest == number)
+    assert not leaves_no_trace(lambda flag: flag == local.number)
+    assert not leaves_no_trace(lambda flag: flag == EVERYWHERE.number)
+    assert not leaves_no_trace(lambda flag: flag == numbers[0])
+    assert leaves_no_trace(lambda flag: max(flag, 1) == number)
+    assert not leaves_no_trace(lambda flag: Counter()(flag))
+    assert not leaves_no_trace(Counter())
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Equal to others that do something else."""
+
+    name: str
+    by: int = field(compare=False)
+
+
+class Scaled(Protocol):
+    """Two atomics that do not commute, whose functions close over equal objects."""
+
+    def memory(self) -> None:
+        self.word = Region(owner=0, block=8, initial=1)
+        self.done = Region(owner=0, block=8)
+
+    @role
+    async def scaler(self, core: Core) -> None:
+        scale = Scale("scale", core.rank + 2)
+        await core.atomic(self.word[0], lambda old: old * scale.by + 1)
+        await core.fetch_add(self.done[0], 1)
+
+    @role(on=[0])
+    async def reader(self, core: Core) -> None:
+        await core.wait_until(self.done[0], lambda count: count == 2)
+        core.check(await core.load(self.word[0]) == 10, "the other order")
+
+
+def test_functions_over_equal_objects_need_not_be_the_same() -> None:
+    """Only over values of which it is known are they one function that commutes with itself."""
+    made = instance(Scaled)
+    assert answers(verdict(made))["checks"] is Answer.VIOLATED
+    assert not isinstance(certify(made, question_of(made, "x")), Verdict)
+
+
+def _noted(old: tuple[Any, ...], new: Any) -> tuple[Any, ...]:
+    return (*old, new)
+
+
+def _begins_with_a_number(held: tuple[Any, ...]) -> bool:
+    return type(held[0]) is int
+
+
+class Noted(Protocol):
+    """Each rank notes something in a ghost: 1 and True."""
+
+    def memory(self) -> None:
+        self.done = Region(owner=0, block=8)
+        self.notes = Ghost(())
+
+    @role
+    async def worker(self, core: Core) -> None:
+        await core.fetch_add(self.done[0], 1)
+        core.ghost_update(self.notes, _noted, True if core.rank else 1)
+        await core.fetch_add(self.done[0], 1)
+
+    @role(on=[0])
+    async def reader(self, core: Core) -> None:
+        await core.wait_until(self.done[0], lambda count: count == 4)
+        core.ghost_check(self.notes, _begins_with_a_number, message="True came first")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_ghosts_tell_a_number_from_a_truth(engine: str) -> None:
+    """As memory does: 1 and True are two values."""
+    assert answers(verdict(instance(Noted), engine))["checks"] is Answer.VIOLATED
+
+
+class Unheld(Protocol):
+    """Speaks of a ghost that the protocol does not hold as an attribute."""
+
+    def memory(self) -> None:
+        self.flag = Region(owner=0, block=8)
+        self.all = [Ghost(0)]
+
+    @role(on=[0])
+    async def worker(self, core: Core) -> None:
+        core.ghost_check(self.all[0], lambda value: value == 7, message="it is not 7")
+        await core.put(self.flag[0], 1)
+        await core.quiet()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_ghost_that_nobody_holds_is_refused(engine: str) -> None:
+    """Nothing that is said of it would be judged."""
+    made = instance(Unheld)
+    with pytest.raises(UserError, match="none of the protocol's"):
+        verdict(made, engine)
+    with pytest.raises(UserError, match="none of the protocol's"):
+        certify(made, question_of(made, "x"))

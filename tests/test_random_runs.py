@@ -1,0 +1,190 @@
+"""Random runs before a search: what they find is wrong in the model, and minimal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from syncproof.checkers.automatic import FEW_PROCESSES
+from syncproof.checkers.automatic import check as check_automatically
+from syncproof.checkers.emulator.fabric import Fabric
+from syncproof.checkers.emulator.random_runs import look_for_violation
+from syncproof.checkers.explicit import stuck
+from syncproof.checkers.explicit.check import question_of
+from syncproof.checkers.explicit.replay import replay, system_of
+from syncproof.checkers.explicit.search import Budget, hung_states
+from syncproof.checkers.explicit.stuck import is_stuck, straight_on
+from syncproof.models.bounds import Bounds
+from syncproof.models.core import Core
+from syncproof.models.instance import Instance
+from syncproof.models.memory import RANK, Region
+from syncproof.models.narrate import NotEnabled, follow
+from syncproof.models.profiles import load_profile
+from syncproof.models.protocol import Protocol, Setting, role
+from syncproof.models.transitions import PROPERTIES, Step
+from syncproof.models.verdict import Answer, Trace, Verdict
+from syncproof.registry import built_ins
+from tests.random_protocols import plan_of, systems_of
+from tests.reduction_oracles import search
+
+ASKED = frozenset(PROPERTIES)
+
+
+def instance_of(name: str, ranks: int = 5, **settings: Setting) -> Instance:
+    bounds = Bounds(ranks, 1, 3, routing="balanced")
+    return Instance(built_ins()[name], bounds, load_profile("cm384"), settings)
+
+
+def found_in(made: Instance) -> Verdict | None:
+    return look_for_violation(made, question_of(made, "x"), Budget())
+
+
+def trace_in(made: Instance) -> Trace:
+    found = found_in(made)
+    assert found is not None and found.trace is not None
+    return found.trace
+
+
+BROKEN: list[tuple[str, dict[str, Any]]] = [
+    ("sp", {"windows": 1}),
+    ("sp", {"quiet": False}),
+    ("tff", {"windows": 1}),
+    ("tff", {"reset": "never"}),
+    ("sw", {"quiet": False}),
+    ("sw", {"windows": 1}),
+    ("dc", {"windows": 1}),
+    ("bsp", {"windows": 1}),
+    ("cumsum", {"windows": 1}),
+]
+
+
+@pytest.mark.parametrize(("name", "settings"), BROKEN)
+def test_broken_protocol_is_found_and_its_run_replays(name: str, settings: Any) -> None:
+    """Each protocol that a mutant breaks is found wrong on five ranks, by a run that replays."""
+    made = instance_of(name, **settings)
+    trace = trace_in(made)
+    again = replay(trace, made)
+    assert again.reproduced, again.message
+
+
+@pytest.mark.parametrize(("name", "settings"), [BROKEN[0], BROKEN[4]])
+def test_no_step_can_be_left_out(name: str, settings: Any) -> None:
+    """By brute force: without any one of its steps the run is not possible, or breaks nothing."""
+    made = instance_of(name, **settings)
+    trace = trace_in(made)
+    system = system_of(trace, made)
+    steps = [Step(s.kind, s.process, s.what[:-1], s.what[-1]) for s in trace.steps]
+    assert any(f.property == trace.property for f in follow(system, steps)[-1][1].failures)
+    for i in range(len(steps)):
+        try:
+            _, last = follow(system, steps[:i] + steps[i + 1 :])[-1]
+        except NotEnabled:
+            continue
+        assert trace.property not in {each.property for each in last.failures}, f"step {i}"
+
+
+@pytest.mark.parametrize("name", ["sp", "tff", "sw", "dc", "bsp", "cumsum"])
+def test_nothing_is_found_in_sound_protocols(name: str) -> None:
+    """What is proved has no run that breaks it."""
+    assert found_in(instance_of(name, ranks=3)) is None
+
+
+def test_an_emulator_that_errs_finds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fabric that lets a quiet pass too early breaks a sound protocol; the model knows better."""
+    monkeypatch.setattr(Fabric, "is_quiet", lambda *_: True, raising=True)
+    assert found_in(instance_of("sw", ranks=3)) is None
+
+
+def test_automatic_engine_asks_large_systems_first() -> None:
+    """More than eight processes: random runs answer; fewer: the reduced search does."""
+    large, small = instance_of("sp", 5, windows=1), instance_of("sp", 2, windows=1)
+    for made, engine in ((large, "runs"), (small, "reduced")):
+        found = check_automatically(made, question_of(made, "sp"), "auto", Budget())
+        assert found.engine == engine
+        assert found.answer is Answer.VIOLATED
+        assert any("no certificate" in note for note in found.notes)
+    assert len(small.processes(small.protocol())) <= FEW_PROCESSES
+
+
+# Stuck, without a search
+
+
+class TwoReadersMeet(Protocol):
+    """Each rank waits for its flag, which is up, and then all meet: reads alone lead to a sync."""
+
+    def memory(self) -> None:
+        self.flag = Region(index=(RANK,), block=8, initial=1)
+
+    @role
+    async def reader(self, core: Core) -> None:
+        await core.wait_until(self.flag[core.rank][core.rank], lambda v: v == 1)
+        await core.sync()
+        await core.put(self.flag[core.rank][core.rank], 1)
+        await core.quiet()
+
+
+class PollsForEver(Protocol):
+    """A rank polls two flags of which none is ever raised; the other returns at once."""
+
+    def memory(self) -> None:
+        self.flag = Region(index=(RANK,), block=8)
+
+    @role
+    async def reader(self, core: Core) -> None:
+        async def sweep() -> int | None:
+            for peer in range(2):
+                if await core.load(self.flag[core.rank][peer]):
+                    return peer
+            return None
+
+        if core.rank == 0:
+            await core.poll_until(sweep)
+
+
+def system_from(kind: type[Protocol]) -> Any:
+    return Instance(kind, Bounds(2, 1, 1), load_profile("cm384"), {}).system({})
+
+
+def test_a_process_that_polls_for_ever_is_stuck() -> None:
+    """Nothing can change what it reads, though it can always take a step."""
+    system = system_from(PollsForEver)
+    start = system.initial_transition().state
+    run = straight_on(system, start, ASKED)
+    assert run is not None
+    assert is_stuck(system, run[-1][1].state if run else start)
+
+
+def wrongly_stuck(seeds: range) -> tuple[int, list[int]]:
+    """How many states of random systems are stuck, and the seeds with one that can still end."""
+    count, wrong = 0, []
+    for seed in seeds:
+        for system in systems_of(plan_of(seed)):
+            seen = search(system, None)
+            if seen.graph is None or seen.stopped:
+                continue
+            hung = set(hung_states(seen.graph))
+            told = {state for state in seen.graph.parents if is_stuck(system, state)}
+            count += len(told)
+            if not told <= hung:
+                wrong.append(seed)
+    return count, wrong
+
+
+def test_only_hung_states_are_stuck() -> None:
+    """Of all states of random systems only those from which no run ends are called stuck."""
+    count, wrong = wrongly_stuck(range(120))
+    assert wrong == []
+    assert count > 100
+
+
+def test_readers_that_meet_are_not_stuck(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two processes that by reads come to a sync go on together; who forgets that is noticed."""
+    system = system_from(TwoReadersMeet)
+    start = system.initial_transition().state
+    assert not is_stuck(system, start)
+    assert straight_on(system, start, ASKED) is None
+    forgetful: Callable[..., Any] = type("Nothing", (), {"SYNC": object()})
+    monkeypatch.setattr(stuck, "ActionKind", forgetful)
+    assert is_stuck(system, start)
