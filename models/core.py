@@ -41,6 +41,11 @@ class Unresolved(BaseException):
         self.name, self.values = name, values
 
 
+def expected(name: Hashable) -> Hashable:
+    """The name under which an assignment has the options of a choice that it makes ahead."""
+    return (Unresolved, name)
+
+
 class Core:
     """The handle of one process: role ``role``, instance ``index`` of ``count`` on ``rank``."""
 
@@ -101,6 +106,9 @@ class Core:
         if name not in self._choices:
             raise Unresolved(name, options)
         found: Any = self._choices[name]
+        ahead = self._choices.get(expected(name))
+        if ahead is not None and typed(ahead) != typed(options):
+            raise Unresolved(name, options)
         if found not in options:
             raise UserError(f"the choice {name!r} is asked with different values: {options}")
         chosen: T = found

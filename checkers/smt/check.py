@@ -7,7 +7,7 @@ complete run that the interpreter has walked.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 import z3
@@ -15,6 +15,7 @@ import z3
 from syncproof.checkers.explicit.check import Interrupted, assignments
 from syncproof.checkers.explicit.counterexample import build_trace
 from syncproof.checkers.explicit.search import Budget, Exploration, Finding
+from syncproof.checkers.smt.choices import Assignments, made
 from syncproof.checkers.smt.encoding import Encoding
 from syncproof.checkers.smt.queries import Queries
 from syncproof.checkers.smt.races import Races
@@ -160,17 +161,17 @@ def check(
     tally, deadline = Tally(), Deadline(budget or Budget())
     asked = frozenset(question.properties)
     trace, reason, found = None, "", None
-    pending: list[dict[Hashable, Hashable]] = [dict(each) for each in assignments(instance)]
+    pending = Assignments(assignments(instance))
     try:
         while pending and found is None and not reason:
-            choices = pending.pop(0)
+            choices = pending.take()
             try:
                 decided = _decide(instance.system(choices), asked, deadline, tally)
                 if decided is not None:
-                    trace = _trace(question, *decided, choices)
+                    trace = _trace(question, *decided, made(choices))
                     found = decided[0]
             except Unresolved as choice:
-                pending[:0] = [{**choices, choice.name: value} for value in choice.values]
+                pending.fork(choices, choice)
                 continue
             except (Undecided, Uncovered, TooLong) as why:
                 reason = str(why)

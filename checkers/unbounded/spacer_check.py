@@ -15,7 +15,7 @@ from syncproof.checkers.explicit.search import Budget, Meter
 from syncproof.checkers.unbounded.cases import Shapes
 from syncproof.checkers.unbounded.channel import NotCovered
 from syncproof.checkers.unbounded.check import LEFT, Explored, explore_all, premises
-from syncproof.checkers.unbounded.confirm import MOST_STATES
+from syncproof.checkers.unbounded.confirm import MOST_STATES, confirm
 from syncproof.checkers.unbounded.cut import Cut, Read, apart
 from syncproof.checkers.unbounded.horn import Asked, Horn
 from syncproof.checkers.unbounded.search import Graph
@@ -67,17 +67,23 @@ def check(
     limits = budget or Budget()
     ends = time.monotonic() + (limits.seconds or float("inf"))
     asked = frozenset(question.properties) & frozenset(JUDGED)
-    explored, opinion = Explored(Meter(limits, report)), Opinion()
-    try:
-        explore_all(instance, asked, explored, reduce=False, stop_at_first=False)
-        if explored.stopped:
-            opinion.open.append(explored.stopped)
-        for graph in explored.graphs if asked else ():
-            _ask_all(instance, question, explored, graph, opinion, ends)
-    except (NotCovered, OutsideRounds) as reason:
-        opinion.open.append(f"{LEFT}{reason}")
-    except (NeedsModulus, NeedsLookback):
-        opinion.open.append(f"{LEFT}a role tests rounds in the cut that it does not in any run")
+    # What is refuted is refuted by a run, so that not all states need be known for it.
+    for to_refute in (True, False):
+        explored, opinion = Explored(Meter(limits, report)), Opinion()
+        try:
+            explore_all(instance, asked, explored, reduce=to_refute, stop_at_first=to_refute)
+            if explored.stopped:
+                opinion.open.append(explored.stopped)
+            if to_refute and not explored.findings:
+                continue
+            for graph in explored.graphs if asked else ():
+                _ask_all(instance, question, explored, graph, opinion, ends)
+        except (NotCovered, OutsideRounds) as reason:
+            opinion.open.append(f"{LEFT}{reason}")
+        except (NeedsModulus, NeedsLookback):
+            opinion.open.append(f"{LEFT}a role tests rounds in the cut that it does not in any run")
+        if opinion.trace is not None:
+            break
     return _verdict(instance, question, engine, explored, opinion)
 
 
@@ -102,7 +108,7 @@ def _ask_all(
             opinion.add(asked)
             opinion.notes += _told(cut, asked)
             if asked.answer == "fails":
-                opinion.trace = _confirmed(instance, question, explored.modulus)
+                opinion.trace = _confirmed(instance, question, explored)
                 if opinion.trace is not None:
                     return
             if asked.answer == "holds":
@@ -232,15 +238,16 @@ SAID = {
 }
 
 
-def _confirmed(instance: Instance, question: Question, modulus: int) -> Trace | None:
-    """A run of the system itself, of as few rounds as show it."""
-    for rounds in range(1, modulus + MORE_ROUNDS + 1):
+def _confirmed(instance: Instance, question: Question, explored: Explored) -> Trace | None:
+    """A run of the system itself: that of the quotient, or one of as few rounds as show it."""
+    judged = replace(question, properties=tuple(p for p in question.properties if p in JUDGED))
+    for found, graph, choices in explored.findings[:1]:
+        confirmed = confirm(instance, judged, found, graph, choices)
+        if confirmed is not None:
+            return confirmed.trace
+    for rounds in range(1, explored.modulus + MORE_ROUNDS + 1):
         bounded = replace(instance, bounds=replace(instance.bounds, rounds=rounds))
-        about = replace(
-            question,
-            bounds={**question.bounds, "rounds": rounds},
-            properties=tuple(each for each in question.properties if each in JUDGED),
-        )
+        about = replace(judged, bounds={**question.bounds, "rounds": rounds})
         verdict = check_explicitly(bounded, about, "reduced", Budget(states=MOST_STATES))
         if verdict.trace is not None:
             return verdict.trace
@@ -261,7 +268,7 @@ def _told(cut: Cut, asked: Asked) -> Iterator[str]:
     said = "some run of the cut fails" if asked.answer == "fails" else SAID[asked.answer]
     yield f"spacer: {_name(cut)}: {said} ({asked.relations} relations, {asked.rules} rules)"
     last = cut.processes[-1]
-    for process, distances in cut.apart.items():
+    for process, distances in cut.apart.items() if asked.answer == "holds" else ():
         least = min(each[0] for each in distances.values())
         most = max(each[1] for each in distances.values())
         yield (
@@ -285,7 +292,8 @@ def _verdict(
         ("rules", opinion.rules),
         ("queries", opinion.queries),
     )
-    rests_on = premises(explored) if not explored.stopped and explored.graphs else []
+    is_all = not explored.stopped and explored.graphs and opinion.trace is None
+    rests_on = premises(explored) if is_all else []
     return Verdict(
         question,
         engine,
