@@ -252,7 +252,7 @@ class RoundSystem(System):
                 made = self.beside.changed(state[at], choice.name, value)
                 decided = (*state[:at], made)
                 steps = self._act(decided, process, node, number, action)
-                if not steps:  # it is told that it has to wait: the answer is part of the state
+                if not steps and action.waits:  # so it has to wait: the answer is in the state
                     steps = [Transition(Step("process", process, (number,)), decided)]
                 found += steps
             return found
