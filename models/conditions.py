@@ -26,6 +26,7 @@ CANNOT_CHANGE = frozenset((int, bool, str, float, types.NoneType, Mark))
 STANDING = (type, types.ModuleType, types.CodeType)
 """What is as it is while roles run; so is all that this package makes, but the core."""
 PACKAGE = __name__.rpartition(".")[0]
+ROOT = __name__.partition(".")[0]
 BINDING = ("STORE_", "DELETE_", "YIELD", "IMPORT")
 """How the names of instructions begin that leave something behind; ``STORE_FAST`` does not."""
 DEEPEST = 8
@@ -66,7 +67,7 @@ def leaves_no_trace(function: Any) -> bool:
 
 
 def _stands(value: Any, met: set[int]) -> bool:
-    """``met`` are the codes that are being looked at."""
+    """``met`` are the functions that are being looked at."""
     kind = type(value)
     if kind in CANNOT_CHANGE:
         return True
@@ -84,10 +85,10 @@ def _stands(value: Any, met: set[int]) -> bool:
 
 
 def _function_stands(function: types.FunctionType, met: set[int]) -> bool:
-    code = function.__code__
-    if id(code) in met:
+    if id(function) in met:
         return True
-    met.add(id(code))
+    met.add(id(function))
+    code = function.__code__
     known = _MET.get(id(code))  # the hash of code takes as long as all the rest
     if known is None:
         known = _MET[id(code)] = code, _looked_at(code)
@@ -99,8 +100,11 @@ def _function_stands(function: types.FunctionType, met: set[int]) -> bool:
     except ValueError:
         return False
     inside += function.__defaults__ or ()
+    bound = len(inside)
     outside = function.__globals__
     inside += [outside[name] for name in names if name in outside]
+    if len(inside) > bound and outside.get("__name__", "").partition(".")[0] != ROOT:
+        return False  # whoever declares it global may bind it anew
     if not all([_stands(each, met) for each in inside]):
         return False
     return not attributes or all(_stands(each, met) for each in _methods(function, attributes))

@@ -393,29 +393,34 @@ def frozen(operation: Operation) -> Operation:
 
 
 def _frozen_function(function: Callable[..., Any] | None) -> Callable[..., Any] | None:
-    if not isinstance(function, types.FunctionType) or function.__closure__ is None:
-        return function
-    cells = tuple(_frozen_cell(cell) for cell in function.__closure__)
-    copy = types.FunctionType(
-        function.__code__, function.__globals__, function.__name__, function.__defaults__, cells
+    has_own = isinstance(function, types.FunctionType) and (
+        function.__closure__ or function.__defaults__ or function.__kwdefaults__
     )
-    copy.__kwdefaults__ = function.__kwdefaults__
-    return copy
+    return _frozen_content(function, {}) if has_own else function
 
 
-def _frozen_cell(cell: types.CellType) -> types.CellType:
-    try:
-        content = cell.cell_contents
-    except ValueError:
-        return types.CellType()
-    return types.CellType(_frozen_content(content))
-
-
-def _frozen_content(content: Any) -> Any:
+def _frozen_content(content: Any, met: dict[int, Any]) -> Any:
+    """A copy of what a role may bind anew or add to; ``met`` has the copies of functions."""
     if isinstance(content, types.FunctionType):
-        return _frozen_function(content)
+        return met[id(content)] if id(content) in met else _copied(content, met)
     if type(content) in (list, tuple, set, frozenset):
-        return type(content)(_frozen_content(item) for item in content)
+        return type(content)(_frozen_content(item, met) for item in content)
     if type(content) is dict:
-        return {key: _frozen_content(value) for key, value in content.items()}
+        return {key: _frozen_content(value, met) for key, value in content.items()}
     return content
+
+
+def _copied(function: types.FunctionType, met: dict[int, Any]) -> types.FunctionType:
+    cells = tuple(types.CellType() for _ in function.__closure__ or ())
+    copy = types.FunctionType(
+        function.__code__, function.__globals__, function.__name__, None, cells
+    )
+    met[id(function)] = copy
+    for mine, cell in zip(cells, function.__closure__ or (), strict=True):
+        try:
+            mine.cell_contents = _frozen_content(cell.cell_contents, met)
+        except ValueError:
+            continue  # not bound yet
+    copy.__defaults__ = _frozen_content(function.__defaults__, met)
+    copy.__kwdefaults__ = _frozen_content(function.__kwdefaults__, met)
+    return copy

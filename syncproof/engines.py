@@ -55,7 +55,9 @@ SMT_AMONG_ALL = Engine("smt", "the same for at most a minute", f"{SMT}:check_for
 """What ``--engine all`` runs: formulas of large instances take longer than all else together."""
 
 AUTOMATIC = Engine(
-    "auto", "a certificate if there is one, else reduced", "syncproof.checkers.automatic:check"
+    "auto",
+    "a certificate if there is one, else reduced; where there are many processes random runs first",
+    "syncproof.checkers.automatic:check",
 )
 """What answers when no engine is named."""
 

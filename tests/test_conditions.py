@@ -15,9 +15,12 @@ from syncproof.checkers.explicit.check import question_of
 from syncproof.models.conditions import leaves_no_trace
 from syncproof.models.core import Core
 from syncproof.models.errors import UserError
+from syncproof.models.lowering import frozen
 from syncproof.models.memory import Ghost, Region
+from syncproof.models.operations import Kind, Operation
 from syncproof.models.protocol import Protocol, parameter, role
 from syncproof.models.verdict import Answer, Verdict
+from syncproof.protocols.counts import equals
 from tests.small import answers, instance, verdict, with_settings
 
 ENGINES = ("reference", "reduced")
@@ -122,21 +125,27 @@ class Changed(Protocol):
             "object": lambda flag: flag == local.number,
             "default": lambda flag, local=local: flag == local.number,  # type: ignore[misc]
             "global": lambda flag: flag == EVERYWHERE.number,
+            "bound": lambda flag: flag == bound_anew,
+            "helper": lambda flag, equals=lambda flag: flag == number: equals(flag),
         }
+        global bound_anew
         for number in (1, 2):
-            local.number = EVERYWHERE.number = number
+            local.number = EVERYWHERE.number = bound_anew = number
             await core.wait_until(self.flag[1], conditions[self.how])
 
 
 EVERYWHERE = Local()
+bound_anew = 0
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_what_a_role_changes_later_is_not_looked_at(engine: str) -> None:
     """A variable is seen as it was when the role began to wait; an object that moved on is not."""
     made = instance(Changed)
-    assert answers(verdict(made, engine))["deadlock-free"] is Answer.VIOLATED
-    for how in ("object", "default", "global"):
+    for how in ("variable", "helper"):
+        found = verdict(with_settings(made, how=how), engine)
+        assert answers(found)["deadlock-free"] is Answer.VIOLATED
+    for how in ("object", "default", "global", "bound"):
         with pytest.raises(UserError, match="the role has changed since it waits"):
             verdict(with_settings(made, how=how), engine)
 
@@ -146,13 +155,42 @@ def test_plain_conditions_are_asked_as_they_are() -> None:
     number, local, numbers = 3, Local(), [3]
     assert leaves_no_trace(lambda flag: flag == number)
     assert leaves_no_trace(lambda flag, least=number: flag >= least)
-    assert leaves_no_trace(lambda block: block.lead != ENGINES and block.rest == number)
+    assert leaves_no_trace(lambda block: block.lead != number and block.rest == number)
+    assert leaves_no_trace(equals(1))
+    assert not leaves_no_trace(lambda flag: flag == ENGINES)
     assert not leaves_no_trace(lambda flag: flag == local.number)
     assert not leaves_no_trace(lambda flag: flag == EVERYWHERE.number)
     assert not leaves_no_trace(lambda flag: flag == numbers[0])
     assert leaves_no_trace(lambda flag: max(flag, 1) == number)
     assert not leaves_no_trace(lambda flag: Counter()(flag))
     assert not leaves_no_trace(Counter())
+
+
+def reads(held: Any) -> Callable[[int], bool]:
+    """A condition on a number, or on what an object holds."""
+    return lambda flag: flag == getattr(held, "number", held)
+
+
+def test_functions_of_one_text_are_looked_at_one_by_one() -> None:
+    """One that closes over a number says nothing of one that closes over an object."""
+    for one, other in ((reads(1), reads(Local())), (reads(Local()), reads(1))):
+        assert not leaves_no_trace(lambda flag, one=one, other=other: one(flag) or other(flag))
+    one, other = reads(1), reads(2)
+    assert leaves_no_trace(lambda flag: one(flag) or other(flag))
+
+
+def test_a_function_that_calls_itself_is_frozen() -> None:
+    """Its copy calls the copy, with the number of the time."""
+    least = 1
+
+    def halves(value: int) -> bool:
+        return value == least or (value > least and halves(value // 2))
+
+    copy = frozen(Operation(Kind.WAIT_UNTIL, predicate=halves)).predicate
+    least = 5
+    assert copy is not None
+    assert [copy(each) for each in (0, 1, 2, 5)] == [False, True, True, True]
+    assert [halves(each) for each in (0, 1, 2, 5)] == [False, False, False, True]
 
 
 @dataclass(frozen=True)

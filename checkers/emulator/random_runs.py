@@ -6,6 +6,7 @@ runs into is walked through the model that is searched, which alone says that so
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
@@ -41,13 +42,17 @@ def look_for_violation(instance: Instance, question: Question, budget: Budget) -
     unless the budget of time is used. Steps of runs count as states.
     """
     left, asked = min(MOST_STEPS, budget.states or MOST_STEPS), question.properties
+    began = time.monotonic()
     for seed in range(MOST_RUNS):
+        spent = time.monotonic() - began
+        if budget.seconds and spent >= budget.seconds:
+            break
         adversary = list(ADVERSARIES)[seed % len(ADVERSARIES)]
         options = Options(
             seed,
             adversary=adversary,
             conform=False,
-            seconds=budget.seconds,
+            seconds=budget.seconds and budget.seconds - spent,
             steps=left,
             properties=asked,
         )
