@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from concurrent.futures import CancelledError, Executor
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError, Executor, Future
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from syncproof.models.errors import UserError
@@ -15,8 +16,38 @@ PATIENCE_S = 5.0
 Losses = tuple[type[BaseException], ...]
 
 
+ANSWER_S = 60.0
+"""How long the answer to a job that is done may take to arrive."""
+
+
 class ClusterMissing(Exception):
     """No cluster answers; the message says where and why."""
+
+
+class ClusterExecutor(Executor):
+    """Hands each job to the client of a cluster; a job always ends, if only as lost.
+
+    The executor that the client offers leaves a job pending for ever when the connection breaks
+    while its answer is on the way.
+    """
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """The future of a call on some worker of the cluster."""
+        told: Future[Any] = Future()
+        self.client.submit(fn, *args, pure=False, **kwargs).add_done_callback(partial(_tell, told))
+        return told
+
+
+def _tell(told: Future[Any], done: Any) -> None:
+    try:
+        found = done.result(timeout=ANSWER_S)
+    except BaseException as error:
+        told.set_exception(error)
+    else:
+        told.set_result(found)
 
 
 @contextmanager
@@ -43,6 +74,6 @@ def cluster_at(address: str) -> Iterator[tuple[Executor, Losses]]:
     except OSError as error:
         raise ClusterMissing(f"no cluster answers at {address}: {error}") from None
     try:
-        yield client.get_executor(), (KilledWorker, CancelledError, OSError)
+        yield ClusterExecutor(client), (KilledWorker, CancelledError, OSError)
     finally:
         client.close(timeout=1)

@@ -8,13 +8,14 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from syncproof.cli import run
-from syncproof.cluster import cluster_at
+from syncproof.cluster import ClusterExecutor, cluster_at
 from syncproof.gate import apart
 from syncproof.gate.apart import answer_apart, job_data, job_from
 from syncproof.gate.cache import Cache
@@ -121,6 +122,37 @@ def test_nobody_there_is_not_decided(folder: Path, capsys: pytest.CaptureFixture
     words = ["gate", str(folder / "gate.yaml"), "--no-cache", "--only", "doorbell*"]
     assert run([*words, "--cluster", "tcp://127.0.0.1:9"]) == 3
     assert "no cluster answers at tcp://127.0.0.1:9" in " ".join(capsys.readouterr().out.split())
+
+
+class BreaksOff:
+    """A client, and the future of its job, whose connection breaks with the answer on the way."""
+
+    def submit(self, *_: Any, **__: Any) -> BreaksOff:
+        """The future of a job."""
+        return self
+
+    def add_done_callback(self, told: Callable[[BreaksOff], None]) -> None:
+        """It is done at once."""
+        told(self)
+
+    def result(self, timeout: float) -> None:
+        """There is none."""
+        raise TimeoutError(f"{timeout:g} s")
+
+    def close(self, timeout: float) -> None:
+        """Closed already."""
+
+
+def test_a_job_whose_answer_breaks_off_is_lost(folder: Path) -> None:
+    """An answer that never arrives leaves its obligation undecided, and the gate goes on."""
+    (folder / "gate.yaml").write_text("obligations:\n  - {protocol: doorbell.py}\n")
+    tasks = tasks_of(read_gate(folder / "gate.yaml"))
+    cluster = BreaksOff()
+    executor = ClusterExecutor(cluster)
+    gate = Gate(executor, answer_apart, Cache(None), folder, 2, Closing(cluster), (OSError,))
+    (lost,) = gate.run(tasks)
+    assert lost.standing is Standing.UNDECIDED
+    assert "lost with its worker: TimeoutError: 60 s" in lost.message
 
 
 class Closing:
