@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from itertools import chain, compress, count, takewhile
+from operator import ne
 from pathlib import Path
 
 from syncproof.models.lowering import Action, ActionKind
@@ -159,8 +161,9 @@ def _told(system: System, state: State, transition: Transition, put: int) -> Tra
 
 
 def _changed(system: System, before: State, after: State) -> tuple[int, ...]:
-    cells = range(len(system.cells))
-    return tuple(c for c in cells if system.value(before, c) != system.value(after, c))
+    first, end = system.first_cell, system.first_cell + len(system.cells)
+    old, new = before[first:end], after[first:end]
+    return tuple(compress(count(), map(ne, old, new)))
 
 
 def _change(system: System, number: int, before: State, after: State) -> Change:
@@ -193,8 +196,10 @@ def describe(system: System, state: State, transition: Transition) -> str:
 def _atom_text(system: System, cells: Sequence[int]) -> str:
     """Which part of the block, where a put lands in several steps."""
     cell = system.cells[cells[0]]
-    whole = len({each.atom for each in system.cells if each.slot == cell.slot}) == 1
-    return "" if whole else f" (atom at byte {cell.first_byte})"
+    before, after = reversed(system.cells[: cells[0]]), system.cells[cells[0] :]
+    block = [takewhile(lambda each: each.slot == cell.slot, side) for side in (before, after)]
+    is_whole = all(each.atom == cell.atom for each in chain(*block))
+    return "" if is_whole else f" (atom at byte {cell.first_byte})"
 
 
 def _describe_process(system: System, state: State, step: Step, after: State) -> str:
