@@ -15,7 +15,7 @@ from syncproof.checkers.explicit.search import Budget
 from syncproof.models.instance import Instance
 from syncproof.models.verdict import Question, Verdict
 
-FEW_PROCESSES = 8
+FEW_PROCESSES = 6
 """With no more processes than this a search soon finds what is wrong."""
 
 
@@ -26,15 +26,23 @@ def check(
     budget: Budget,
     report: Callable[[int, int, int], None] | None = None,
 ) -> Verdict:
-    """The verdict of whichever engine decides; why there is no certificate is a note."""
-    certified = certify(instance, question, budget, report)
-    if isinstance(certified, Verdict):
-        return certified
-    verdict = None
-    if len(instance.processes(instance.protocol())) > FEW_PROCESSES:
+    """The verdict of whichever engine decides; why there is no certificate is a note.
+
+    With choices to make there may be more assignments than anybody can certify, and the random
+    runs come first.
+    """
+    is_large = len(instance.processes(instance.protocol())) > FEW_PROCESSES
+    looked: list[Verdict | None] = []
+
+    def look() -> Verdict | None:
         from syncproof.checkers.emulator.random_runs import look_for_violation
 
-        verdict = look_for_violation(instance, question, budget)
-    if verdict is None:
-        verdict = check_explicitly(instance, question, "reduced", budget, report)
+        if is_large and not looked:
+            looked.append(look_for_violation(instance, question, budget))
+        return looked[0] if looked else None
+
+    certified = certify(instance, question, budget, report, at_first_choice=look)
+    if isinstance(certified, Verdict):
+        return certified
+    verdict = look() or check_explicitly(instance, question, "reduced", budget, report)
     return dataclasses.replace(verdict, notes=(*verdict.notes, f"no certificate: {certified}"))

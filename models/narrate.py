@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from itertools import chain, compress, count, takewhile
-from operator import ne
+from itertools import chain, takewhile
 from pathlib import Path
 
 from syncproof.models.lowering import Action, ActionKind
@@ -12,7 +11,7 @@ from syncproof.models.nodes import Node
 from syncproof.models.operations import Kind, Operation
 from syncproof.models.outbox import Packet
 from syncproof.models.system import System
-from syncproof.models.transitions import State, Step, Transition
+from syncproof.models.transitions import State, Step, Transition, differences
 from syncproof.models.values import together, token_text
 from syncproof.models.verdict import Change, Line, MemoryCell, TraceStep
 
@@ -162,8 +161,7 @@ def _told(system: System, state: State, transition: Transition, put: int) -> Tra
 
 def _changed(system: System, before: State, after: State) -> tuple[int, ...]:
     first, end = system.first_cell, system.first_cell + len(system.cells)
-    old, new = before[first:end], after[first:end]
-    return tuple(compress(count(), map(ne, old, new)))
+    return tuple([cell for cell, _ in differences(before[first:end], after[first:end])])
 
 
 def _change(system: System, number: int, before: State, after: State) -> Change:

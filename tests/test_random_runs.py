@@ -98,7 +98,7 @@ def test_an_emulator_that_errs_finds_nothing(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_automatic_engine_asks_large_systems_first() -> None:
-    """More than eight processes: random runs answer; fewer: the reduced search does."""
+    """More than six processes: random runs answer; fewer: the reduced search does."""
     large, small = instance_of("sp", 5, windows=1), instance_of("sp", 2, windows=1)
     for made, engine in ((large, "runs"), (small, "reduced")):
         found = check_automatically(made, question_of(made, "sp"), "auto", Budget())

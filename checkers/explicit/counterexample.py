@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from itertools import compress, count
-from operator import ne
 
 from syncproof.checkers.explicit.causes import told_with_causes
 from syncproof.checkers.explicit.footprints import Ends
@@ -25,7 +23,7 @@ from syncproof.models.narrate import (
     touched,
 )
 from syncproof.models.system import System
-from syncproof.models.transitions import Failure, Overfull, State, Step, Transition
+from syncproof.models.transitions import Failure, Overfull, State, Step, Transition, differences
 from syncproof.models.verdict import Question, Trace, TraceStep
 
 Taken = Sequence[tuple[State, Transition]]
@@ -294,7 +292,7 @@ def _members(system: System, state: State, step: Step) -> tuple[int, ...]:
 
 def _written(system: System, state: State, transition: Transition) -> list[int]:
     first, end = system.first_cell, system.first_cell + len(system.cells)
-    return list(compress(count(), map(ne, state[first:end], transition.state[first:end])))
+    return [cell for cell, _ in differences(state[first:end], transition.state[first:end])]
 
 
 def _dependencies(system: System, taken: Taken) -> list[list[int]]:

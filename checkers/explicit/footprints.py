@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from syncproof.models.lowering import Action, ActionKind
@@ -11,7 +11,7 @@ from syncproof.models.narrate import delivered
 from syncproof.models.operations import GhostCheck, GhostUpdate
 from syncproof.models.outbox import ADD
 from syncproof.models.system import System
-from syncproof.models.transitions import Failure, State, Step, Transition
+from syncproof.models.transitions import Failure, State, Step, Transition, differences
 
 
 class Move(NamedTuple):
@@ -38,83 +38,105 @@ class Ends(NamedTuple):
     ever: Collection[int] = ()
 
 
+class _Footprint(NamedTuple):
+    """What an action of a node always looks at and sets, outboxes left out; ``drains`` and
+    ``issues`` as in a move."""
+
+    members: tuple[int, ...]
+    looks: frozenset[int]
+    places: tuple[int, ...]
+    minds_outbox: bool
+    issues: tuple[tuple[int, ...], ...]
+    drains: bool
+
+
 class Footprints:
     """What the steps of a system depend on and what they set, as places of the state."""
 
     def __init__(self, system: System) -> None:
         self.system = system
         self._is_plain = is_plain(system)
+        self._actions: dict[tuple[int, int, int], _Footprint] = {}
+        self._added: dict[tuple[int, Step], frozenset[int]] = {}
 
     def move(self, state: State, transition: Transition) -> Move:
         """A step that is taken from a state."""
-        step, after = transition.step, transition.state
+        step, after, failures = transition.step, transition.state, transition.failures
         if not self._is_plain:
-            places: Iterable[int] = [i for i, new in enumerate(after) if state[i] != new]
-            looks = None
-        elif step.kind == "process":
-            looks, places = self._of_process(state, step, after)
-        else:
-            looks, places = self._of_fabric(state, step)
-        writes = tuple([(place, state[place], after[place]) for place in places])
+            changed = differences(state, after)
+            writes = tuple([(place, state[place], new) for place, new in changed])
+            return Move(step, None, writes, failures)
         if step.kind != "process":
-            return Move(step, looks, writes, transition.failures)
-        action = self.system.node(state, step.process).actions[step.what[0]]
-        issues = tuple([tuple([cell for cell, _, _ in each.writes]) for each in action.packets])
-        drains = action.ordered or action.kind in (ActionKind.QUIET, ActionKind.FENCE)
-        return Move(step, looks, writes, transition.failures, issues, drains)
-
-    def _of_process(
-        self, state: State, step: Step, after: State
-    ) -> tuple[frozenset[int], set[int]]:
-        system, first = self.system, self.system.first_cell
-        action = system.node(state, step.process).actions[step.what[0]]
-        members = action.members or (step.process,)
-        read = {first + cell for cell in action.cells}
-        added = {first + cell for cell, _, mode in action.writes if mode == ADD}
-        looks = {*members, *read, *added}
-        places = {*members, *(first + cell for cell, _, _ in action.writes)}
-        for member in members:
-            outbox = system.first_outbox + member
-            if _minds_its_outbox(action) or system.node(after, member).state == "done":
-                looks.add(outbox)
+            looks, places = self._of_fabric(state, step)
+            writes = tuple([(place, state[place], after[place]) for place in places])
+            return Move(step, looks, writes, failures)
+        found = self._of_action(state, step)
+        looks, places = found.looks, list(found.places)
+        for member in found.members:
+            outbox = self.system.first_outbox + member
+            if found.minds_outbox or self.system.node(after, member).state == "done":
+                looks |= {outbox}
             if state[outbox] != after[outbox]:
-                places.add(outbox)
-        if action.kind is ActionKind.UPDATE:
-            places |= read
-        if system.features.ghosts and self._speaks_of_ghosts(state, step, action):
-            looks.add(system.ghosts.at)
-            places.add(system.ghosts.at)
-        return frozenset(looks), places
+                places.append(outbox)
+        if self.system.features.ghosts and self._speaks_of_ghosts(state, step):
+            looks |= {self.system.ghosts.at}
+            places.append(self.system.ghosts.at)
+        writes = tuple([(place, state[place], after[place]) for place in places])
+        return Move(step, looks, writes, failures, found.issues, found.drains)
 
-    def _speaks_of_ghosts(self, state: State, step: Step, action: Action) -> bool:
+    def _of_action(self, state: State, step: Step) -> _Footprint:
+        key = (step.process, state[step.process], step.what[0])
+        found = self._actions.get(key)
+        if found is None:
+            action = self.system.node(state, step.process).actions[step.what[0]]
+            found = self._actions[key] = self._find(step.process, action)
+        return found
+
+    def _find(self, process: int, action: Action) -> _Footprint:
+        first, kind = self.system.first_cell, action.kind
+        members = action.members or (process,)
+        read = [first + cell for cell in action.cells]
+        added = [first + cell for cell, _, mode in action.writes if mode == ADD]
+        written = [first + cell for cell, _, _ in action.writes]
+        written += read if kind is ActionKind.UPDATE else []
+        return _Footprint(
+            members,
+            frozenset((*members, *read, *added)),
+            tuple(dict.fromkeys((*members, *written))),
+            action.ordered or kind in (ActionKind.ISSUE, ActionKind.FENCE, ActionKind.QUIET),
+            tuple([tuple([cell for cell, _, _ in each.writes]) for each in action.packets]),
+            action.ordered or kind in (ActionKind.QUIET, ActionKind.FENCE),
+        )
+
+    def _speaks_of_ghosts(self, state: State, step: Step) -> bool:
+        node = self.system.node(state, step.process)
+        action = node.actions[step.what[0]]
         if action.members:
             return True
-        node = self.system.node(state, step.process)
         values = tuple(self.system.value(state, cell) for cell in action.cells)
         edge = self.system.automata[step.process].edge(node, step.what[0], values)
         said = () if edge is None else edge.statements
         return any(isinstance(each, GhostUpdate | GhostCheck) for each in said)
 
-    def _of_fabric(self, state: State, step: Step) -> tuple[frozenset[int], set[int]]:
+    def _of_fabric(self, state: State, step: Step) -> tuple[frozenset[int], list[int]]:
         first = self.system.first_cell
         outbox = self.system.first_outbox + step.process
-        cells = {first + cell for cell in step.what}
+        cells = [first + cell for cell in step.what]
         if step.kind != "land":
-            return frozenset({outbox, *cells}), {outbox}
-        packet = delivered(self.system, state, step)
-        added = {first + cell for cell, _, mode in packet.writes if mode == ADD}
-        return frozenset({outbox, *added}), {outbox, *cells}
+            return frozenset((outbox, *cells)), [outbox]
+        key = (state[outbox], step)
+        added = self._added.get(key)
+        if added is None:
+            writes = delivered(self.system, state, step).writes
+            added = frozenset([first + cell for cell, _, mode in writes if mode == ADD])
+            self._added[key] = added
+        return added | {outbox}, [outbox, *cells]
 
 
 def is_plain(system: System) -> bool:
     """Whether a state is no more than nodes, cells, outboxes and ghosts."""
     features = system.features
     return not (features.views or features.caches or features.twins or features.locks)
-
-
-def _minds_its_outbox(action: Action) -> bool:
-    issues_or_waits = (ActionKind.ISSUE, ActionKind.FENCE, ActionKind.QUIET)
-    return action.ordered or action.kind in issues_or_waits
 
 
 def past_of(system: System, moves: Sequence[Move], ends: Ends | None) -> set[int]:
