@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 
 from syncproof.checkers.explicit.footprints import Ends, Footprints, Move, past_of
+from syncproof.models.core import Unresolved
 from syncproof.models.errors import UserError
+from syncproof.models.nodes import TooLong
 from syncproof.models.system import System
 from syncproof.models.transitions import Failure, Overfull, State, Step, Transition
 
@@ -170,7 +172,7 @@ class Shortening:
             for each in self.system.step_transitions(state, step):
                 if each.step == step:
                     return self._footprints.move(state, each)
-        except (Overfull, UserError):
+        except (Overfull, TooLong, Unresolved, UserError):
             pass
         return None
 
