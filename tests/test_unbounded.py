@@ -567,3 +567,25 @@ def test_only_what_may_still_be_read_is_live() -> None:
     assert {"each", "kept", "core"} <= inside and "lost" not in inside
     assert "lost" in later and "each" not in later
     assert "kept" in behind and "lost" not in behind
+
+
+class EndsApart(Protocol):
+    """Rank 0 ends with its own rank, rank 1 waits for all: in no number of rounds do both return."""
+
+    def memory(self) -> None:
+        self.bell = Region(owner=0, block=8)
+
+    @role
+    async def worker(self, core: Core) -> None:
+        for _ in core.rounds():
+            await core.barrier()
+        await core.sync("all" if core.rank else "rank")
+
+
+@pytest.mark.parametrize("engine", ["quotient", "quotient-full"])
+@pytest.mark.parametrize("ordered", [True, False])
+def test_where_steps_are_told_apart_a_run_still_ends(ordered: bool, engine: str) -> None:
+    """On a fabric that may deliver alike steps, the answers of a choice remain those of one step."""
+    profile = CM384.changed({"same_address_order": ordered})
+    made = Instance(EndsApart, Bounds(routing="balanced"), profile, {})
+    assert unbounded(made, engine).answer is VIOLATED
