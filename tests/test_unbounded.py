@@ -570,7 +570,7 @@ def test_only_what_may_still_be_read_is_live() -> None:
 
 
 class EndsApart(Protocol):
-    """Rank 0 ends with its own rank, rank 1 waits for all: in no number of rounds do both return."""
+    """Rank 0 ends with its own rank, rank 1 waits for all: never do both return."""
 
     def memory(self) -> None:
         self.bell = Region(owner=0, block=8)
@@ -585,7 +585,7 @@ class EndsApart(Protocol):
 @pytest.mark.parametrize("engine", ["quotient", "quotient-full"])
 @pytest.mark.parametrize("ordered", [True, False])
 def test_where_steps_are_told_apart_a_run_still_ends(ordered: bool, engine: str) -> None:
-    """On a fabric that may deliver alike steps, the answers of a choice remain those of one step."""
+    """Also where the fabric may take steps that are alike the end of a run remains one of two."""
     profile = CM384.changed({"same_address_order": ordered})
     made = Instance(EndsApart, Bounds(routing="balanced"), profile, {})
     assert unbounded(made, engine).answer is VIOLATED
