@@ -272,7 +272,7 @@ class InTwoReads(Protocol):
     @role(on=[1])
     async def receiver(self, core: Core) -> None:
         for round in core.rounds():
-            await core.wait_until(self.bell[1], lambda rung: rung == round + 1)
+            await core.wait_until(self.bell[1], lambda rung, due=round + 1: rung == due)
             core.consume(await core.load(self.slot[1]), 0, 0, round)
             await core.barrier()
 
