@@ -63,6 +63,17 @@ def is_file(spec: str) -> bool:
     return spec.endswith(".py") or ".py:" in spec
 
 
+def file_of(spec: str) -> str:
+    """The file that a name means, or nothing."""
+    return f"{_file_and_class(spec)[0]}.py" if is_file(spec) else ""
+
+
+def _file_and_class(spec: str) -> tuple[str, str]:
+    """A name that means a file, without ``.py``, and the class in it, if it is named."""
+    name, _, wanted = spec.partition(".py:") if ".py:" in spec else (spec[:-3], "", "")
+    return name, wanted
+
+
 def built_ins() -> dict[str, type[Protocol]]:
     """Every protocol that ships with us, by name."""
     found = [kind for module in _modules() for kind in _protocols_in(_import(module))]
@@ -118,7 +129,7 @@ def _from_entry_point(spec: str, entry: EntryPoint) -> Subject:
 
 
 def _from_file(spec: str) -> Subject:
-    name, _, wanted = spec.partition(".py:") if ".py:" in spec else (spec[:-3], "", "")
+    name, wanted = _file_and_class(spec)
     path = Path(f"{name}.py")
     if not path.is_file():
         near = difflib.get_close_matches(path.name, [p.name for p in path.parent.glob("*.py")], n=2)
