@@ -86,24 +86,23 @@ def _stands(value: Any, met: set[int]) -> bool:
 
 
 def _function_stands(function: types.FunctionType, met: set[int]) -> bool:
-    if id(function) in met:
-        return True
     if met or not _is_bare(function):
-        return _is_standing(function, met)
+        return id(function) in met or _is_standing(function, met)
     key = id(function.__code__), id(function.__globals__)
-    found = _BARE.get(key)
-    if found is None:
-        found = _BARE[key] = function, _is_standing(function, met)
-    return found[1]
+    known = _BARE.get(key)
+    if known is None:
+        stands = _is_standing(function, met) if _is_of_package(function) else None
+        known = _BARE[key] = function, stands
+    return _is_standing(function, met) if known[1] is None else known[1]
 
 
-_BARE: dict[tuple[int, int], tuple[types.FunctionType, bool]] = {}
-"""Of functions of one text that are bare, one, and whether all of them stand."""
+_BARE: dict[tuple[int, int], tuple[types.FunctionType, bool | None]] = {}
+"""Of bare functions of one text, one of them, and whether they all stand; None if that is not told
+by the text, as a user's module may bind its names anew."""
 
 
 def _is_bare(function: types.FunctionType) -> bool:
-    """Whether its text tells all of a function: it is of this package, and what it closes over are
-    values that nobody can change."""
+    """Whether all that a function has beside its text are values that nobody can change."""
     if function.__defaults__ or function.__kwdefaults__:
         return False
     try:
@@ -112,7 +111,7 @@ def _is_bare(function: types.FunctionType) -> bool:
                 return False
     except ValueError:
         return False
-    return _is_of_package(function)
+    return True
 
 
 def _is_of_package(function: types.FunctionType) -> bool:
