@@ -123,7 +123,7 @@ class Core:
 
     def put(self, slot: Slot, value: Any, *, queue: int = 0, at: str = "") -> Operation:
         """Store ``value`` into a block, wherever it lies: captured now, lands later by atoms."""
-        return Operation(Kind.PUT, slot, value, queue=queue, at=at)
+        return _operation(Kind.PUT, slot, value, None, queue, at)
 
     def put_nbi(self, slot: Slot, source: Slot, *, queue: int = 0, at: str = "") -> Operation:
         """Copy ``source`` to ``slot``, reading it at any time before the next quiet."""
@@ -210,6 +210,8 @@ class Core:
         With ``update`` the test and the new value are one step (consuming events, semaphores).
         """
         kind = Kind.LOAD_CACHED if cached else Kind.WAIT_UNTIL
+        if update is None:
+            return _operation(kind, slot, None, predicate, 0, at)
         return Operation(kind, slot, predicate=predicate, update=update, at=at)
 
     async def poll_until(self, sweep: Callable[[], Coroutine[Any, Any, T | None]]) -> T:
@@ -343,6 +345,21 @@ class Core:
         """The run is wrong unless ``predicate(value, *arguments)`` holds for the ghost here."""
         refuse_changeable((key, *arguments), "an argument of a ghost function")
         self._say(GhostCheck(ghost.name, key, _plain(predicate), arguments, message))
+
+
+def _operation(
+    kind: Kind,
+    slot: Slot,
+    value: Any,
+    predicate: Callable[[Any], Any] | None,
+    queue: int,
+    at: str,
+) -> Operation:
+    """`Operation(...)` at half its cost: what is not set here is as its class has it."""
+    made = Operation.__new__(Operation)
+    made.kind, made.slot, made.value = kind, slot, value
+    made.predicate, made.queue, made.at = predicate, queue, at
+    return made
 
 
 def _all_of(fields: Mapping[str, Any], key: tuple[Hashable, ...]) -> bool:
