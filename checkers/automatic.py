@@ -1,4 +1,4 @@
-"""The engine that nobody has to choose: a certificate if there is one, else persistent sets.
+"""The engine that nobody has to choose: a certificate if there is one, else a search.
 
 Where a search of many processes would take long, a few random runs come first: they find most of
 what is wrong at once, and say nothing where they find nothing.
@@ -6,12 +6,11 @@ what is wrong at once, and say nothing where they find nothing.
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable
+from dataclasses import replace
 
 from syncproof.checkers.certificate.check import certify
-from syncproof.checkers.explicit.check import check as check_explicitly
 from syncproof.checkers.explicit.search import Budget
+from syncproof.checkers.turns import Report, by_turns
 from syncproof.models.instance import Instance
 from syncproof.models.verdict import Question, Verdict
 
@@ -24,7 +23,7 @@ def check(
     question: Question,
     engine: str,
     budget: Budget,
-    report: Callable[[int, int, int], None] | None = None,
+    report: Report = None,
 ) -> Verdict:
     """The verdict of whichever engine decides; why there is no certificate is a note.
 
@@ -44,5 +43,5 @@ def check(
     certified = certify(instance, question, budget, report, at_first_choice=look)
     if isinstance(certified, Verdict):
         return certified
-    verdict = look() or check_explicitly(instance, question, "reduced", budget, report)
-    return dataclasses.replace(verdict, notes=(*verdict.notes, f"no certificate: {certified}"))
+    verdict = look() or by_turns(instance, question, budget, report)
+    return replace(verdict, notes=(*verdict.notes, f"no certificate: {certified}"))
