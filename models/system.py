@@ -31,15 +31,10 @@ from syncproof.models.transitions import (
     State,
     Step,
     Transition,
+    differences,
 )
 from syncproof.models.values import Values
 from syncproof.models.views import Views
-
-
-def _changes(before: State, after: State) -> tuple[tuple[int, int], ...]:
-    """The places in which two states differ, with what the second holds there."""
-    pairs = enumerate(zip(before, after, strict=True))
-    return tuple((place, new) for place, (old, new) in pairs if old != new)
 
 
 class System:
@@ -184,7 +179,7 @@ class System:
         moves = self._moves.get(key)
         if moves is None:
             moves = self._moves[key] = tuple(
-                Move(each.step, _changes(state, each.state), each.failures, each.reached)
+                Move(each.step, differences(state, each.state), each.failures, each.reached)
                 for each in self._steps(state, process, node)
             )
         found = []

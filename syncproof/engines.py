@@ -56,7 +56,7 @@ SMT_AMONG_ALL = Engine("smt", "the same for at most a minute", f"{SMT}:check_for
 
 AUTOMATIC = Engine(
     "auto",
-    "a certificate if there is one, else reduced; where there are many processes random runs first",
+    "a certificate if there is one, else reduced and fast by turns; many processes: runs first",
     "syncproof.checkers.automatic:check",
 )
 """What answers when no engine is named."""

@@ -12,8 +12,17 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
+from importlib.machinery import (
+    BYTECODE_SUFFIXES,
+    EXTENSION_SUFFIXES,
+    SOURCE_SUFFIXES,
+    ExtensionFileLoader,
+    FileFinder,
+    SourceFileLoader,
+    SourcelessFileLoader,
+)
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import TYPE_CHECKING
 
 import syncproof.protocols
@@ -61,6 +70,17 @@ def find(spec: str, also: Iterable[str] = ()) -> Subject:
 def is_file(spec: str) -> bool:
     """Whether a name means a file: ``FILE.py`` or ``FILE.py:CLASS``."""
     return spec.endswith(".py") or ".py:" in spec
+
+
+def file_of(spec: str) -> str:
+    """The file that a name means, or nothing."""
+    return f"{_file_and_class(spec)[0]}.py" if is_file(spec) else ""
+
+
+def _file_and_class(spec: str) -> tuple[str, str]:
+    """A name that means a file, without ``.py``, and the class in it, if it is named."""
+    name, _, wanted = spec.partition(".py:") if ".py:" in spec else (spec[:-3], "", "")
+    return name, wanted
 
 
 def built_ins() -> dict[str, type[Protocol]]:
@@ -118,7 +138,7 @@ def _from_entry_point(spec: str, entry: EntryPoint) -> Subject:
 
 
 def _from_file(spec: str) -> Subject:
-    name, _, wanted = spec.partition(".py:") if ".py:" in spec else (spec[:-3], "", "")
+    name, wanted = _file_and_class(spec)
     path = Path(f"{name}.py")
     if not path.is_file():
         near = difflib.get_close_matches(path.name, [p.name for p in path.parent.glob("*.py")], n=2)
@@ -160,7 +180,8 @@ def _checked(kind: object, where: str) -> type[Protocol]:
 def _load(path: Path) -> ModuleType:
     """The module of a user's file; what goes wrong while it is imported is the user's to mend."""
     name = "protocol_file_" + re.sub(r"\W", "_", path.stem)
-    spec = importlib.util.spec_from_file_location(name, path.resolve())
+    loader = _FromSource(name, str(path.resolve()))
+    spec = importlib.util.spec_from_file_location(name, path.resolve(), loader=loader)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
@@ -182,11 +203,31 @@ def _load(path: Path) -> ModuleType:
 @contextmanager
 def _beside(path: Path) -> Iterator[None]:
     """As for a script, modules in the file's folder can be imported while it is."""
-    sys.path.insert(0, str(path.resolve().parent))
+    folder = str(path.resolve().parent)
+    sys.path.insert(0, folder)
+    known = sys.path_importer_cache.pop(folder, None)
+    sys.path_importer_cache[folder] = FileFinder(
+        folder,
+        (ExtensionFileLoader, EXTENSION_SUFFIXES),
+        (_FromSource, SOURCE_SUFFIXES),
+        (SourcelessFileLoader, BYTECODE_SUFFIXES),
+    )
     try:
         yield
     finally:
         sys.path.pop(0)
+        sys.path_importer_cache.pop(folder, None)
+        if known is not None:
+            sys.path_importer_cache[folder] = known
+
+
+class _FromSource(SourceFileLoader):
+    """Compiles a module each time. Python keeps bytecode by size and second of its source, so that
+    after an edit it may be that of another protocol."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        code: CodeType = self.source_to_code(self.get_data(self.path), self.path)
+        return code
 
 
 def _words(error: BaseException) -> str:

@@ -6,6 +6,7 @@ from syncproof.models.fabric import Profile
 from tests.random_protocols import Condition, Instruction, Plan, Program, Spot
 
 UNORDERED = Profile("unordered", same_address_order=False, in_flight=4)
+SPLIT = Profile("split", atomics="nic_only")
 ANY = Condition(">=", 0)
 
 
@@ -78,6 +79,31 @@ CRAFTED: dict[str, Plan] = {
             (
                 Instruction("fetch_add", F, value=1, keep=True),
                 Instruction("jump", condition=Condition("!=", 2), target=0),
+            ),
+        ),
+    ),
+    # The first process has read 0 when 5 comes between; it writes 2 and, in the same loop, reads it
+    "a_read_of_old_does_not_see_its_write": Plan(
+        2, 2, SPLIT,
+        (
+            (
+                Instruction("fetch_add", F, value=2, keep=True),
+                Instruction("jump", condition=Condition("==", 0), target=0),
+                Instruction("jump", condition=Condition("!=", 2), target=4),
+                put(X),
+            ),
+            (),
+            (
+                Instruction("swap", F, value=5, keep=True),
+                Instruction("jump", condition=Condition("!=", 0), target=4),
+                put(at(1, 1), 1),
+                Instruction("jump", condition=ANY, target=5),
+                put(at(1, 1), 2),
+            ),
+            (
+                Instruction("wait_until", at(1, 1), condition=ONE_OR_MORE, keep=True),
+                Instruction("jump", condition=Condition("!=", 1), target=4),
+                *load(X),
             ),
         ),
     ),

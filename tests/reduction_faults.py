@@ -231,6 +231,11 @@ def what_is_counted_may_repeat(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Outlook, "_may_come_back", lambda *_: False)
 
 
+def a_read_of_old_does_not_see_its_write(patch: pytest.MonkeyPatch) -> None:
+    """The write of an atomic that has begun counts as that of the next time round its loop."""
+    patch.setattr(Outlook, "_read_at", lambda _, place, base: place._replace(node=base))
+
+
 def split_agents_join(patch: pytest.MonkeyPatch) -> None:
     """A process with some steps enabled and others not yet is taken as if these did not exist.
 
@@ -310,6 +315,7 @@ PLANTS: tuple[Plant, ...] = (
     other_atoms_stand_still,
     adds_come_once_in_all,
     what_is_counted_may_repeat,
+    a_read_of_old_does_not_see_its_write,
     outlooks_are_not_extended,
     gets_are_behind,
     order_is_taken_for_granted,

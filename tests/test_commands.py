@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from syncproof.cli import run
-from syncproof.registry import built_ins
+from syncproof.registry import built_ins, find
 
 DATA = Path(__file__).parent / "data"
 DOORBELL = str(DATA / "doorbell.py")
@@ -160,3 +163,25 @@ def test_free_choices_are_resolved_again_by_show_and_replay(
     one_window = ["sp", "--set", "windows=1", "--rounds", "2", "--engine", "reduced"]
     assert run([*one_window, "-q", "--trace", str(trace)]) == 1
     assert run(["replay", str(trace)]) == 1
+
+
+def test_bytecode_of_an_earlier_text_is_not_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A protocol and what it imports are as they are now, even if size and time of the file are as
+    they were, by which Python tells whether the bytecode that it keeps is of this text."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    text = (
+        "from syncproof.models.protocol import Protocol, role\nfrom sizes import SIZE\n"
+        "class One(Protocol):\n    '''{}'''\n    size = SIZE\n    @role\n"
+        "    async def only(self, core): await core.quiet()\n"
+    )
+    found = []
+    for word in ("this", "that"):
+        for name, content in (("one.py", text.format(word)), ("sizes.py", f"SIZE = '{word}'\n")):
+            (tmp_path / name).write_text(content)
+            os.utime(tmp_path / name, (1_000_000, 1_000_000))
+        kind: Any = find(str(tmp_path / "one.py")).kind
+        found.append((kind.__doc__, kind.size))
+        del sys.modules["sizes"]
+    assert found == [("this", "this"), ("that", "that")]

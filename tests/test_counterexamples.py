@@ -17,7 +17,7 @@ from syncproof.models.narrate import NotEnabled, follow
 from syncproof.models.protocol import Protocol, parameter, role
 from syncproof.models.system import System
 from syncproof.models.transitions import Step
-from syncproof.models.verdict import Trace, from_data, to_data
+from syncproof.models.verdict import Answer, Trace, from_data, to_data
 from tests.small import FlagAfterData, OneRound, instance, verdict, with_settings
 
 BROKEN = {
@@ -158,3 +158,29 @@ def test_what_others_see_late_is_told(fresh: bool, words: list[str]) -> None:
     told = [each.text for each in trace.steps]
     assert [word for word in words if word not in told] == []
     assert replay(trace, made).reproduced
+
+
+class Writers(Protocol):
+    """Two ranks put to one word, for which one of them waits in the end, or nobody."""
+
+    waits: bool = parameter(False, "the second waits for the word")
+
+    def memory(self) -> None:
+        self.word = Region(owner=1, block=32)
+
+    @role
+    async def writer(self, core: Core) -> None:
+        await core.put(self.word[1], 1)
+        await core.barrier()
+        if self.waits and core.rank == 1:
+            await core.wait_until(self.word[1], lambda word: word == 1)
+
+
+def test_puts_that_serve_a_wait_behind_the_trace_do_not_race() -> None:
+    """Two puts that raced are no race any more once a wait looks at them, wherever it is."""
+    made = instance(Writers)
+    trace = trace_of(made, "reference")
+    assert trace.property == "race-free"
+    assert replay(trace, made).reproduced
+    assert verdict(with_settings(made, waits=True), "reference").answer is Answer.PROVED
+    assert not replay(trace, with_settings(made, waits=True)).reproduced

@@ -244,6 +244,48 @@ def test_only_what_changed_is_asked_again(
     assert asked_anew(gate, kept) == asked
 
 
+def test_module_found_elsewhere_is_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A link pointed elsewhere, a module that appears and another path count as an edit does."""
+    own = SPLIT["own.py"] + "try:\n    import local_sizes\nexcept ImportError:\n    pass\n"
+    for release in ("one", "two", "three"):
+        (tmp_path / release).mkdir()
+        (tmp_path / release / "sizes.py").write_text(f"ROUNDS = '{release}'\n")
+        shutil.copy(DOORBELL, tmp_path / release)
+        (tmp_path / release / "own.py").write_text(own)
+    gate, kept = tmp_path / "g.yaml", tmp_path / "kept"
+    gate.write_text("obligations: [{protocol: 'now/own.py:Own', rounds: 1}]")
+    now = tmp_path / "now"
+
+    def asked() -> tuple[int, int]:
+        found = []
+        for _ in range(2):
+            for name in ("own", "sizes", "doorbell", "local_sizes"):
+                sys.modules.pop(name, None)
+            found.append(asked_anew(gate, kept))
+        return found[0], found[1]
+
+    def point(link: Path, at: Path) -> None:
+        link.unlink(missing_ok=True)
+        link.symlink_to(at)
+
+    monkeypatch.chdir(tmp_path)
+    point(now, tmp_path / "one")
+    assert asked() == (1, 0)
+    point(now, tmp_path / "two")
+    assert asked() == (1, 0)
+    point(now / "sizes.py", tmp_path / "three" / "sizes.py")
+    assert asked() == (1, 0)
+    (now / "local_sizes.py").write_text("")
+    assert asked() == (1, 0)
+    (now / "sizes.py").unlink()
+    for release in ("one", "three"):
+        with monkeypatch.context() as patch:
+            patch.syspath_prepend(tmp_path / release)
+            assert asked() == (1, 0)
+
+
 def test_edit_while_the_answer_is_sought_is_not_missed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -78,13 +78,53 @@ class FromTheStart(Protocol):
         core.ghost_check(self.seen, lambda held: held != 2, message="both have begun")
 
 
+class OfTwoTypes(Protocol):
+    """A ghost that holds 1 or True, whatever was said last."""
+
+    def memory(self) -> None:
+        self.flag = Region(owner=1, block=8)
+        self.seen = Ghost(0)
+
+    @role(on=(0,))
+    async def setter(self, core: Core) -> None:
+        await core.put(self.flag[1], 1)
+        core.ghost_update(self.seen, lambda _: 1)
+
+    @role(on=(1,))
+    async def reader(self, core: Core) -> None:
+        await core.load(self.flag[1])
+        core.ghost_update(self.seen, lambda _: True)
+        await core.load(self.flag[1])
+        core.ghost_check(self.seen, lambda held: held is not True, message="True was said")
+
+
+class Counted(Protocol):
+    """A ghost whose states are in a table: it is in none but these."""
+
+    def memory(self) -> None:
+        self.flag = Region(owner=1, block=8)
+        self.state = Ghost(0)
+
+    @role(on=(0,))
+    async def setter(self, core: Core) -> None:
+        await core.put(self.flag[1], 1)
+        core.ghost_update(self.state, lambda old: {0: 1, 1: 2}[old])
+        await core.quiet()
+        core.ghost_update(self.state, lambda old: {0: 1, 1: 2}[old])
+
+
 SPLIT = Profile("split", store_atomicity=16, load_atomicity=16, atomics="nic_only")
 
 
 @pytest.mark.parametrize(
     ("kind", "profile"),
-    [(Overwritten, SPLIT), (Remembered, Profile("cm384")), (FromTheStart, Profile("cm384"))],
-    ids=("overwritten", "remembered", "from the start"),
+    [
+        (Overwritten, SPLIT),
+        (Remembered, Profile("cm384")),
+        (FromTheStart, Profile("cm384")),
+        (OfTwoTypes, Profile("cm384")),
+    ],
+    ids=("overwritten", "remembered", "from the start", "of two types"),
 )
 def test_values_that_only_some_orders_bring_about(kind: type[Protocol], profile: Profile) -> None:
     """The failing check is found: the values that it fails on are among those followed."""
@@ -92,6 +132,16 @@ def test_values_that_only_some_orders_bring_about(kind: type[Protocol], profile:
     question = question_of(made, "x", properties=("checks",))
     assert check_explicitly(made, question, "reference").answer is Answer.VIOLATED
     assert check(made, question).answer is Answer.VIOLATED
+
+
+def test_ghost_function_that_takes_not_every_value_is_not_decided() -> None:
+    """On a value that no run holds a ghost's function may raise: nobody's mistake, and no proof."""
+    made = instance(Counted, Profile("cm384"))
+    question = question_of(made, "x", properties=("checks",))
+    assert check_explicitly(made, question, "reference").answer is Answer.PROVED
+    verdict = check(made, question)
+    assert verdict.answer is Answer.UNDECIDED
+    assert "takes not every value" in verdict.properties[0].detail
 
 
 # Against every state that there is

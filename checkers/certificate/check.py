@@ -54,16 +54,19 @@ def certify(
     question: Question,
     budget: Budget | None = None,
     report: Callable[[int, int, int], None] | None = None,
+    at_first_choice: Callable[[], Verdict | None] = lambda: None,
 ) -> Verdict | str:
     """The proof that under each assignment there is one run only, and it is right.
 
     A text when there is none: what is not ordered. That does not make the protocol wrong; a
-    general engine decides.
+    general engine decides. ``at_first_choice`` may give a verdict that saves going through all
+    assignments.
     """
     obstacle = outside(instance)
     if obstacle:
         return obstacle
     states = transitions = depth = assigned = 0
+    has_chosen = False
     reached: set[str] = set()
     persists: set[str] = set()
     meter = Meter(budget or Budget(), report)
@@ -73,6 +76,10 @@ def certify(
         try:
             found = certificate(instance, choices, meter)
         except Unresolved as choice:
+            verdict = None if has_chosen else at_first_choice()
+            if verdict is not None:
+                return verdict
+            has_chosen = True
             pending[:0] = [{**choices, choice.name: value} for value in choice.values]
             continue
         except NotCertified as reason:

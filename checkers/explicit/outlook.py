@@ -264,10 +264,20 @@ class Outlook:
         if base is not None and dict(place.node.progress).keys() == {BETWEEN}:
             cell, value, _ = writes[0]
             self._written(cell, writer)
-            self.memory.update(("update", place._replace(node=base), 0), cell, None, value)
+            self.memory.update(("update", self._read_at(place, base), 0), cell, None, value)
             writes = writes[1:]
         self._counted(place, writes)
         self._store(writes, writer, (place, number))
+
+    def _read_at(self, place: Place, base: Node) -> Place:
+        """The place of the read whose write, of an atomic in two steps, is made at ``place``.
+
+        A read from before the run is none of those to come, which may well see what is written.
+        """
+        if place != Place(place.process, self.system.node(self.state, place.process), ()):
+            return place._replace(node=base)
+        self._once[place] = None
+        return place
 
     def _take(self, place: Place, edge: Edge, behind: Behind) -> None:
         process = place.process

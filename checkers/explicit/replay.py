@@ -9,13 +9,17 @@ from typing import TypeVar
 
 from syncproof.checkers.explicit.causes import told_with_causes
 from syncproof.checkers.explicit.counterexample import awaited, breaks, is_hung, spoken
-from syncproof.checkers.explicit.search import Finding, race_pairs
+from syncproof.checkers.explicit.persistent import PersistentSets
+from syncproof.checkers.explicit.search import Budget, Finding, Meter, explore, race_pairs
 from syncproof.models.core import Unresolved
+from syncproof.models.errors import UserError
 from syncproof.models.instance import Instance
 from syncproof.models.narrate import NotEnabled, follow, touched
 from syncproof.models.system import System
 from syncproof.models.transitions import Failure, State, Step
 from syncproof.models.verdict import Trace
+
+MOST_STATES_TO_SEE_WHO_POLLS = 20_000
 
 T = TypeVar("T")
 
@@ -98,15 +102,28 @@ def chosen(name: Hashable, values: tuple[Hashable, ...], told: dict[str, str]) -
     return next((value for value in values if str(value) == recorded), values[0])
 
 
+def _polled(system: System, asked: frozenset[str]) -> set[int]:
+    """The cells that some run polls, as far as can be told soon: puts to them do not race."""
+    choose = PersistentSets(system, asked).choose if PersistentSets.covers(system) else None
+    meter = Meter(Budget(states=MOST_STATES_TO_SEE_WHO_POLLS))
+    with suppress(UserError):
+        explore(system, choose, asked, meter, stop_at_first=False)
+    return system.polled
+
+
 def _ends_wrong(system: System, trace: Trace, taken: object, state: State) -> bool:
     assert isinstance(taken, list)
     name = trace.property
     if name == "race-free":
-        pairs = race_pairs(system, state, system.transitions(state))
-        return any(certain or cell not in system.polled for cell, certain, _, _ in pairs)
+        pairs = list(race_pairs(system, state, system.transitions(state)))
+        if any(certain for _, certain, _, _ in pairs):
+            return True
+        puts = {cell for cell, _, _, _ in pairs}
+        return not puts <= _polled(system, frozenset(trace.question.properties))
     last = taken[-1][1] if taken else system.initial_transition()
     for each in last.failures:
         if each.property == name:
             return True
     finding = Finding(Failure(name, trace.message, -1), state, None)
-    return breaks(system, taken, state, finding, frozenset(trace.question.properties), is_hung)
+    asked = frozenset(trace.question.properties)
+    return breaks(system, last.failures, state, finding, asked, is_hung)

@@ -34,6 +34,15 @@ class Budget:
     memory: int = 0
     threads: int = 1
 
+    @property
+    def time_is_up(self) -> str:
+        """What a search says that used all its seconds."""
+        return f"--budget-seconds {self.seconds:g}"
+
+
+LOOK_S = 0.1
+"""How often a search looks at its memory and reports, however long a state takes."""
+
 
 @dataclass
 class Meter:
@@ -44,18 +53,20 @@ class Meter:
     states: int = 0
     transitions: int = 0
     depth: int = 0
-    looked: int = 0
     started: float = field(default_factory=time.monotonic)
+    _next: float = 0.0
 
     def exceeded(self, frontier: int) -> str:
         """The flag of the limit that is reached, or nothing; asked once for each state expanded."""
-        limit = self.budget
-        self.looked += 1
-        if limit.states and self.states >= limit.states:
-            return f"--budget-states {limit.states}"
-        return "" if self.looked % 256 else self.reached(frontier, self.looked % 2048 == 0)
+        if self.budget.states and self.states >= self.budget.states:
+            return f"--budget-states {self.budget.states}"
+        now = time.monotonic()
+        if now < self._next:
+            return ""
+        self._next = now + LOOK_S
+        return self.reached(frontier)
 
-    def reached(self, frontier: int, look_at_memory: bool = True) -> str:
+    def reached(self, frontier: int) -> str:
         """The same, asked for many states at once."""
         limit = self.budget
         if limit.states and self.states >= limit.states:
@@ -63,8 +74,8 @@ class Meter:
         if self.report is not None:
             self.report(self.states, frontier, self.depth)
         if limit.seconds and time.monotonic() - self.started >= limit.seconds:
-            return f"--budget-seconds {limit.seconds:g}"
-        if limit.memory and look_at_memory and resident_bytes() >= limit.memory:
+            return limit.time_is_up
+        if limit.memory and resident_bytes() >= limit.memory:
             return f"--memory {limit.memory // 2**20}M"
         return ""
 

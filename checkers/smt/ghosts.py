@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 from syncproof.checkers.smt.contents import Contents, Numbers
+from syncproof.checkers.smt.uncovered import Uncovered
 from syncproof.models.operations import GhostCheck, GhostUpdate, Statement
 from syncproof.models.system import System
 from syncproof.models.transitions import Interned
+from syncproof.models.values import typed
 
 Key = tuple[str, Hashable]
 
@@ -18,7 +20,7 @@ class GhostCells:
     def __init__(self, system: System) -> None:
         self._system = system
         self._first = system.initial_transition().state
-        self._values = Interned(None)
+        self._values = Interned(None)  # each with what tells 1 from True
         self._cells: dict[Key, int] = {}
         self._keys: list[Key] = []
         self.contents = Contents(self.initial)
@@ -32,7 +34,10 @@ class GhostCells:
 
     def initial(self, cell: int) -> int:
         """The number of what it holds once all roles have said what they say before they begin."""
-        return self._values.number(self._system.ghosts.value(self._first, *self._keys[-cell - 1]))
+        return self._number(self._system.ghosts.value(self._first, *self._keys[-cell - 1]))
+
+    def _number(self, value: Hashable) -> int:
+        return self._values.number((typed(value), value))
 
     def touched(self, statements: Sequence[Statement]) -> tuple[int, ...]:
         """The ghosts that a step looks at or changes."""
@@ -46,13 +51,18 @@ class GhostCells:
 
     def after(self, statements: Sequence[Statement], cell: int, old: int) -> tuple[int, bool]:
         """What a ghost holds after a step that met ``old``, and whether every check of it held."""
-        value, holds = self._values.known[old], True
-        for each in statements:
-            if isinstance(each, GhostUpdate) and self.cell((each.ghost, each.key)) == cell:
-                value = each.function(value, *each.arguments)
-            elif isinstance(each, GhostCheck) and self.cell((each.ghost, each.key)) == cell:
-                holds = holds and bool(each.predicate(value, *each.arguments))
-        return self._values.number(value), holds
+        known: tuple[Hashable, Hashable] = self._values.known[old]  # type: ignore[assignment]
+        value, holds = known[1], True
+        try:
+            for each in statements:
+                if isinstance(each, GhostUpdate) and self.cell((each.ghost, each.key)) == cell:
+                    value = each.function(value, *each.arguments)
+                elif isinstance(each, GhostCheck) and self.cell((each.ghost, each.key)) == cell:
+                    holds = holds and bool(each.predicate(value, *each.arguments))
+        except Exception as error:
+            what = f"a function of the ghost {self._keys[-cell - 1][0]} that takes not every value"
+            raise Uncovered(what, f"{type(error).__name__}: {error}") from error
+        return self._number(value), holds
 
     def note(self, name: Hashable, statements: Sequence[Statement]) -> None:
         """Tell which values a step may leave behind."""

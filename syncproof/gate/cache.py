@@ -2,8 +2,9 @@
 
 An entry is found by the question: bounds, routing table, fabric profile key by key, settings,
 mutant, engine, budget, and the engine's version, which is a hash of our own sources and of the
-packages installed. It counts only while every source file that the protocol was imported from
-has the content that it had. What a budget of time or memory left undecided is never kept.
+packages installed, and the places where modules are looked for. It counts only while every file
+that the protocol was imported from has the content that it had, and no module has come or gone
+where it looks for them. What a budget of time or memory left undecided is never kept.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from pathlib import Path
 from typing import Any
 
 import syncproof
-from syncproof.gate.hashes import sha256_of
+from syncproof.gate.hashes import digest_of
 from syncproof.models.errors import UserError
 from syncproof.models.profiles import load_profile
+from syncproof.registry import file_of
 from syncproof.reports.files import to_json, write_text
 from syncproof.request import Request
 
@@ -85,7 +87,8 @@ class Cache:
         routing = request.routing_asked
         table = self.digest(str(root / routing)) if routing.endswith((".yaml", ".yml")) else ""
         question = {**asdict(request), "memory": "", "routing": [routing, table]}
-        place = [str(root), syncproof.__path__[0]]
+        file = file_of(request.protocol)
+        place = [str(root), syncproof.__path__[0], file and str((root / file).resolve()), sys.path]
         content = [question, fabric, extra, engine_version(), place]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
@@ -99,9 +102,9 @@ class Cache:
         return self._profiles[name]
 
     def digest(self, name: str) -> str:
-        """The SHA-256 of a source file, taken once a run; empty if it cannot be read."""
+        """The SHA-256 of a source, taken once a run; empty if it cannot be read."""
         if name not in self._digests:
-            self._digests[name] = sha256_of(Path(name))
+            self._digests[name] = digest_of(name)
         return self._digests[name]
 
     def _file(self, key: str) -> Path:
@@ -112,7 +115,7 @@ class Cache:
 @lru_cache
 def engine_version() -> str:
     """A hash of everything that a verdict can depend on beside the protocol and the question."""
-    total = hashlib.sha256(sys.version.encode())
+    total = hashlib.sha256(f"{sys.version} {sys.flags.optimize}".encode())
     for folder, files in _engine_files():
         for file in sorted(files):
             total.update(str(file.relative_to(folder)).encode())

@@ -13,6 +13,7 @@ import time
 import traceback
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext, SpawnContext
 from multiprocessing.process import BaseProcess
@@ -23,7 +24,7 @@ from syncproof.budget import default_memory, parse_size
 from syncproof.checkers.explicit.mutating import find_mutants
 from syncproof.checkers.explicit.search import Budget
 from syncproof.commands.check import ask, engines_of
-from syncproof.gate.hashes import sha256_of
+from syncproof.gate.hashes import FOLDER, digest_of
 from syncproof.models.errors import UserError
 from syncproof.models.mutants import Mutant
 from syncproof.models.operations import Kind
@@ -105,17 +106,32 @@ def _note(sources: dict[str, str]) -> None:
     """Add the sources of protocols that are loaded: all but Python's, ours and packages'.
 
     They are hashed as soon as they are read, so that an edit during a search is not missed.
-    Packages count by their version, our engines by their hash.
+    Packages count by their version, our engines by their hash. A link counts under its own name,
+    as it may be pointed elsewhere.
     """
-    places = {Path(sysconfig.get_path(each)).resolve() for each in ("stdlib", "purelib", "platlib")}
+    found: dict[str, None] = {}
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
-        if not file or not str(file).endswith(".py") or name in ("__main__", "__mp_main__"):
+        if not file or name in ("__main__", "__mp_main__"):
             continue
-        path = Path(file).resolve()
-        is_apart = name.partition(".")[0] == "syncproof" or any(p in path.parents for p in places)
-        if str(path) not in sources and (name.startswith("syncproof.protocols") or not is_apart):
-            sources[str(path)] = sha256_of(path)
+        path = Path(file).absolute()
+        is_apart = name.partition(".")[0] == "syncproof" or _is_installed(path)
+        if name.startswith("syncproof.protocols") or not is_apart:
+            found |= {str(path): None, f"{path.parent}{FOLDER}": None}
+    looked_in = (Path(each).absolute() for each in sys.path)
+    found |= {f"{each}{FOLDER}": None for each in looked_in if not _is_installed(each)}
+    for each in found:
+        if each not in sources:
+            sources[each] = digest_of(each)
+
+
+@cache
+def _is_installed(path: Path) -> bool:
+    """Whether a file or folder is Python's own, or that of installed packages."""
+    names = ("stdlib", "platstdlib", "purelib", "platlib")
+    places = {Path(sysconfig.get_path(each)).resolve() for each in names}
+    here = path.resolve()
+    return any(each == here or each in here.parents for each in places)
 
 
 # In a process of its own
