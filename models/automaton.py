@@ -275,6 +275,7 @@ class Automaton:
             node.in_sweep = live.sweep is not None
             node.sweep_first = live.sweep.first if live.sweep is not None else None
             try:
+                self._check_member(operation)
                 node.actions = self._lowering.actions(operation, (), self.process.rank)
             except UserError as error:
                 node.state = "error"
@@ -288,6 +289,14 @@ class Automaton:
         else:
             self._live[node.number] = live
         return node
+
+    def _check_member(self, operation: Operation) -> None:
+        if operation.kind is Kind.SYNC and self.process.number not in operation.members:
+            raise UserError(
+                f"{self.process} comes to a sync of the group {operation.group!r}, which it is "
+                "not in",
+                expected="a group with it among its members",
+            )
 
     def _new(
         self,
