@@ -9,7 +9,9 @@ import pytest
 
 from syncproof.checkers.automatic import FEW_PROCESSES
 from syncproof.checkers.automatic import check as check_automatically
+from syncproof.checkers.emulator import random_runs
 from syncproof.checkers.emulator.fabric import Fabric
+from syncproof.checkers.emulator.past import past_of_the_end
 from syncproof.checkers.emulator.random_runs import look_for_violation
 from syncproof.checkers.explicit import counterexample, stuck
 from syncproof.checkers.explicit.check import question_of
@@ -149,6 +151,52 @@ def test_automatic_engine_asks_large_systems_first() -> None:
         assert found.answer is Answer.VIOLATED
         assert any("no certificate" in note for note in found.notes)
     assert len(small.processes(small.protocol())) <= FEW_PROCESSES
+
+
+def test_choices_are_looked_at_before_all_assignments_are_certified() -> None:
+    """With 56 leads to choose in each round nobody waits for certificates of their assignments."""
+    made = Instance(
+        built_ins()["dc"],
+        Bounds(8, 1, 2, routing="balanced"),
+        load_profile("cm384"),
+        {"counts": False, "distinct_leads": False},
+    )
+    found = check_automatically(made, question_of(made, "dc"), "auto", Budget(seconds=60))
+    assert found.engine == "runs"
+    assert found.answer is Answer.VIOLATED
+
+
+@pytest.mark.parametrize(("name", "settings"), [BROKEN[0], BROKEN[3], BROKEN[7]])
+def test_what_a_step_depends_on_is_a_run(
+    name: str, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is less than the whole, and the model finds the same wrong in it alone."""
+    parts: list[tuple[int, int]] = []
+    walks: list[bool] = []
+
+    def part(told: Any, profile: Any) -> Any:
+        found = past_of_the_end(told, profile)
+        parts.append((len(found), len(told)))
+        return found
+
+    def walk(*arguments: Any) -> Any:
+        found = walked(*arguments)
+        walks.append(found is not None)
+        return found
+
+    walked = random_runs._walked
+    monkeypatch.setattr(random_runs, "past_of_the_end", part)
+    monkeypatch.setattr(random_runs, "_walked", walk)
+    assert found_in(instance_of(name, **settings)) is not None
+    assert walks[-1]
+    assert len(walks) == len(parts), "the whole run was walked, too"
+    assert all(few < all_of_it for few, all_of_it in parts)
+
+
+def test_where_too_little_is_kept_the_whole_run_is_walked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last step alone is not possible; what is found is found in the whole run."""
+    monkeypatch.setattr(random_runs, "past_of_the_end", lambda told, _: told[-1:])
+    assert found_in(instance_of("sp", windows=1)) is not None
 
 
 # Stuck, without a search

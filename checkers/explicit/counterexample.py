@@ -11,6 +11,7 @@ from syncproof.checkers.explicit.search import Exploration, Finding, judge_end, 
 from syncproof.checkers.explicit.shortening import IsWrong, Shortening
 from syncproof.checkers.explicit.stuck import is_stuck, stays_waiting, straight_on
 from syncproof.checkers.explicit.waiting import core_of_hang, wait_for_table
+from syncproof.models.core import Unresolved
 from syncproof.models.errors import UserError
 from syncproof.models.instance import Choices
 from syncproof.models.lowering import ActionKind
@@ -22,6 +23,7 @@ from syncproof.models.narrate import (
     puts_of,
     touched,
 )
+from syncproof.models.nodes import TooLong
 from syncproof.models.system import System
 from syncproof.models.transitions import Failure, Overfull, State, Step, Transition, differences
 from syncproof.models.verdict import Question, Trace, TraceStep
@@ -143,7 +145,7 @@ def _is_enough(system: System, steps: Sequence[Step], is_wrong: IsWrong) -> bool
     """Whether some steps are a run that ends wrong."""
     try:
         taken = follow(system, steps)
-    except (NotEnabled, Overfull, UserError):
+    except (NotEnabled, Overfull, TooLong, Unresolved, UserError):
         return False
     last = taken[-1][1] if taken else system.initial_transition()
     return is_wrong(last.failures, last.state)
@@ -187,7 +189,7 @@ def is_hung(system: System, state: State, asked: frozenset[str]) -> bool:
         here = work.pop()
         try:
             enabled = [each for each in system.transitions(here) if each.fair]
-        except (Overfull, UserError):
+        except (Overfull, TooLong, Unresolved, UserError):
             return False
         if not enabled and system.all_done(here):
             return False

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 
 from syncproof.checkers.explicit.footprints import Ends, Footprints, Move, past_of
+from syncproof.models.core import Unresolved
 from syncproof.models.errors import UserError
+from syncproof.models.nodes import TooLong
 from syncproof.models.system import System
 from syncproof.models.transitions import Failure, Overfull, State, Step, Transition
 
@@ -144,21 +146,25 @@ class Shortening:
                 changed.update(place for place, _, new in move.writes if here[place] != new)
                 continue
             if not changed or (move.looks is not None and changed.isdisjoint(move.looks)):
-                found.append(_apply(move, here))
-                changed.difference_update(place for place, _, _ in move.writes)
+                found.append(move)
+                for place, _, new in move.writes:
+                    here[place] = new
+                    changed.discard(place)
                 continue
             again = self._taken_from(here, move.step)
             if again is None:
                 return None
-            found.append(_apply(again, here))
-            were = {place: new for place, _, new in move.writes}
-            for place in {*were, *(place for place, _, _ in again.writes)}:
-                if place in were and here[place] == were[place]:
+            found.append(again)
+            for place, _, new in again.writes:
+                here[place] = new
+                changed.add(place)
+            for place, _, new in move.writes:
+                if here[place] == new:
                     changed.discard(place)
                 else:
                     changed.add(place)
         last = found[-1] if found else self.moves[first - 1] if first else self._start
-        return found if is_wrong(last.failures, tuple(here)) else None
+        return _fitted(found, state) if is_wrong(last.failures, tuple(here)) else None
 
     def _taken_from(self, here: Sequence[int], step: Step) -> Move | None:
         state = tuple(here)
@@ -166,14 +172,17 @@ class Shortening:
             for each in self.system.step_transitions(state, step):
                 if each.step == step:
                     return self._footprints.move(state, each)
-        except (Overfull, UserError):
+        except (Overfull, TooLong, Unresolved, UserError):
             pass
         return None
 
 
-def _apply(move: Move, here: list[int]) -> Move:
-    """Change the state by a step; the step with the values that were there before."""
-    writes = tuple([(place, here[place], new) for place, _, new in move.writes])
-    for place, _, new in writes:
-        here[place] = new
-    return move if writes == move.writes else move._replace(writes=writes)
+def _fitted(moves: Sequence[Move], state: Sequence[int]) -> list[Move]:
+    """Steps from a state on, with the values that are now there before each of them."""
+    here, found = list(state), []
+    for move in moves:
+        writes = tuple([(place, here[place], new) for place, _, new in move.writes])
+        found.append(move if writes == move.writes else move._replace(writes=writes))
+        for place, _, new in writes:
+            here[place] = new
+    return found

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Collection
 from typing import NamedTuple
 
+from syncproof.models.core import Unresolved
 from syncproof.models.errors import UserError
 from syncproof.models.lowering import ActionKind
 from syncproof.models.nodes import TooLong
@@ -39,7 +40,7 @@ def is_stuck(system: System, state: State) -> bool:
     """
     try:
         return _Straight(system, state).ends_stuck()
-    except (Overfull, TooLong, UserError):
+    except (Overfull, TooLong, Unresolved, UserError):
         return False
 
 
@@ -67,7 +68,7 @@ def straight_on(
                 return None
             run += steps
             straight.go_on(steps[-1][1])
-    except (Overfull, TooLong, UserError):
+    except (Overfull, TooLong, Unresolved, UserError):
         pass
     return None
 
@@ -81,7 +82,7 @@ def stays_waiting(system: System, state: State, waiting: Collection[int]) -> boo
             if landing is None:
                 return all(straight.alone(process).steps is None for process in waiting)
             straight.go_on(landing)
-    except (Overfull, TooLong, UserError):
+    except (Overfull, TooLong, Unresolved, UserError):
         pass
     return False
 
