@@ -253,6 +253,13 @@ class Automaton:
         fingerprint = self._fingerprint(live)
         key: Hashable = ("run", fingerprint, ledger)
         if isinstance(fingerprint, Refusal):
+            if fingerprint.is_change:
+                raise UserError(
+                    f"the role {self.process.role} changes what other roles and runs see: "
+                    f"{fingerprint.reason}",
+                    where=fingerprint.where,
+                    expected="a role keeps what it changes in its own local variables",
+                )
             key = ("history", before.number if before else -1, plain(value))
         node = self._known.get(key)
         if node is None:
@@ -268,6 +275,7 @@ class Automaton:
             node.in_sweep = live.sweep is not None
             node.sweep_first = live.sweep.first if live.sweep is not None else None
             try:
+                self._check_member(operation)
                 node.actions = self._lowering.actions(operation, (), self.process.rank)
             except UserError as error:
                 node.state = "error"
@@ -281,6 +289,14 @@ class Automaton:
         else:
             self._live[node.number] = live
         return node
+
+    def _check_member(self, operation: Operation) -> None:
+        if operation.kind is Kind.SYNC and self.process.number not in operation.members:
+            raise UserError(
+                f"{self.process} comes to a sync of the group {operation.group!r}, which it is "
+                "not in",
+                expected="a group with it among its members",
+            )
 
     def _new(
         self,

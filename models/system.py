@@ -151,12 +151,12 @@ class System:
 
     def step_transitions(self, state: State, step: Step) -> list[Transition]:
         """The enabled transitions among which ``step`` is, if it is enabled."""
-        if self._ambiguous or step.kind in ("write back", "evict", "fetch"):
+        if self.features.views or step.kind in ("write back", "evict", "fetch"):
             return self.transitions(state)
         if step.kind == "process":
             return self.process_transitions(state, step.process)
         found = list(self.landings(state, step.process))
-        return self.told_apart(found) if self.outboxes.alike else found
+        return self.told_apart(found) if self._ambiguous or self.outboxes.alike else found
 
     def process_transitions(self, state: State, process: int) -> list[Transition]:
         """The enabled steps of one process."""

@@ -113,6 +113,21 @@ def test_role_that_is_not_deterministic_is_refused(engine: str, capsys: Captured
     refused(command, "the role rank is not deterministic", capsys)
 
 
+@pytest.mark.parametrize("engine", ["reference", "reduced", "smt"])
+@pytest.mark.parametrize("members", ["p.rank == 0", "False"])
+def test_sync_of_a_group_of_others_is_refused(
+    engine: str, members: str, tmp_path: Path, capsys: Captured
+) -> None:
+    """A process at a sync of a group without it is a slip, no hang of the model and no error of
+    ours; so is a group of nobody."""
+    text = ROLE + "    async def f(self, core): await core.sync('some')\n"
+    (tmp_path / "x.py").write_text(
+        f"{text}    def groups(self): return {{'some': lambda p: {members}}}\n"
+    )
+    command = f"{tmp_path / 'x.py'} --engine {engine}"
+    refused(command, r"x\.py:4: f@rank\d comes to a sync of the group 'some', which", capsys)
+
+
 ROLE = "from syncproof.models.protocol import Protocol, role\nclass X(Protocol):\n    @role\n"
 FILES = (
     ("def f(:\n", r"x\.py:1: does not parse: invalid syntax"),

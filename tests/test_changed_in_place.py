@@ -7,7 +7,7 @@ from copy import copy
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -204,3 +204,63 @@ def test_only_what_nobody_can_change_is_let_pass() -> None:
         assert changeable(value) and changeable(Frozen(value))
         assert changeable(Part(0, 1, value, 2, "lead")) and changeable(Torn((value,)))
         assert changeable(Opaque(value))
+
+
+class Shared:
+    """What roles must not tell each other by."""
+
+    number = 0
+    seen: ClassVar[list[int]] = []
+
+
+class Telling(Protocol):
+    """Rank 1 looks at what rank 0 has left behind beside memory: nothing orders the two."""
+
+    def memory(self) -> None:
+        self.slot = Region(owner=0, block=8)
+
+    @role(on=[0])
+    async def first(self, core: Core) -> None:
+        self.tell()
+        await core.quiet()
+
+    @role(on=[1])
+    async def second(self, core: Core) -> None:
+        await core.quiet()
+        core.check(self.is_told(), "rank 0 was first")
+
+    def tell(self) -> None:
+        Shared.number += 1
+
+    def is_told(self) -> bool:
+        return Shared.number > 0
+
+
+class TellingByList(Telling):
+    def tell(self) -> None:
+        Shared.seen.append(1)
+
+    def is_told(self) -> bool:
+        return len(Shared.seen) > 0
+
+
+class TellingByGlobal(Telling):
+    def tell(self) -> None:
+        global TIMES
+        TIMES += 1
+
+    def is_told(self) -> bool:
+        return TIMES > 0
+
+
+@pytest.mark.parametrize("kind", [Telling, TellingByList, TellingByGlobal])
+@pytest.mark.parametrize("engine", ["reference", "certificate"])
+def test_what_roles_share_beside_memory_must_stay_as_it_is(
+    kind: type[Protocol], engine: str
+) -> None:
+    """A class, a list or a name of a module is no memory: nothing says when a store to it lands."""
+    made = instance(kind, ranks=2)
+    with pytest.raises(UserError, match="changes what other roles and runs see"):
+        if engine == "reference":
+            verdict(made)
+        check_by_certificate(made, question_of(made, "x"), "certificate", Budget())

@@ -14,6 +14,7 @@ from syncproof.checkers.explicit.search import Budget, Meter
 from syncproof.models.core import Unresolved
 from syncproof.models.instance import Instance
 from syncproof.models.reaches import declared_reaches
+from syncproof.models.taskflow.collector import collector_paused
 from syncproof.models.verdict import Answer, PropertyVerdict, Question, Verdict
 
 
@@ -117,7 +118,8 @@ def certificate(
     Clocks are quick and know little, the closure knows more and is for runs that are not long.
     """
     try:
-        made = run(lambda: instance.parts(choices), meter)
+        with collector_paused():
+            made = run(lambda: instance.parts(choices), meter)
         gap = first_gap(made.record)
         if gap[0] == SOUND:
             return Certificate(made.record.steps, made.roles.reached, made.persisting())

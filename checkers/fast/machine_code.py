@@ -15,7 +15,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -24,10 +24,24 @@ import llvmlite
 import llvmlite.binding as llvm
 import numpy as np
 
-from syncproof.checkers.fast.arrays import Kind
+from syncproof.checkers.fast.arrays import Kind, Numbers
 
 SOURCES = ("arrays", "backward", "compiler", "intrinsics", "kernels", "machine_code")
-Function = Callable[[int], int]
+
+
+class Loop:
+    """The C function of a loop, with the engine that owns its code."""
+
+    def __init__(self, name: str, code: bytes) -> None:
+        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target())
+        self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+        self._engine.finalize_object()
+        kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
+        self._function = kind(self._engine.get_function_address(name))
+
+    def __call__(self, table: Numbers, arguments: tuple[Any, ...]) -> int:
+        """Call it with the table of some arguments, which are kept alive meanwhile."""
+        return int(self._function(table.ctypes.data))
 
 
 def prepared(loop: str, *arguments: Any) -> Callable[[], int]:
@@ -42,14 +56,7 @@ def prepared(loop: str, *arguments: Any) -> Callable[[], int]:
         else:
             kinds.append(Kind("", 0))
             words.append(int(each))
-    function = loaded(loop, tuple(kinds))
-    table = np.array(words, np.int64)
-
-    def call() -> int:
-        assert arguments is not None  # they live as long as this call
-        return function(table.ctypes.data)
-
-    return call
+    return partial(loaded(loop, tuple(kinds)), np.array(words, np.int64), arguments)
 
 
 def run(loop: str, *arguments: Any) -> int:
@@ -58,8 +65,8 @@ def run(loop: str, *arguments: Any) -> int:
 
 
 @cache
-def loaded(loop: str, kinds: tuple[Kind, ...]) -> Function:
-    """The C function of a loop for arguments of some kinds."""
+def loaded(loop: str, kinds: tuple[Kind, ...]) -> Loop:
+    """A loop for arguments of some kinds."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     file = folder() / f"{loop}-{_made_from(loop, kinds)}.o"
@@ -67,16 +74,7 @@ def loaded(loop: str, kinds: tuple[Kind, ...]) -> Function:
     if code is None:
         code = _compiled(loop, kinds)
         _keep(file, code)
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target())
-    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-    engine.finalize_object()
-    function = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(engine.get_function_address(loop))
-
-    def call(table: int) -> int:
-        assert engine is not None  # which owns the code
-        return int(function(table))
-
-    return call
+    return Loop(loop, code)
 
 
 def folder() -> Path:

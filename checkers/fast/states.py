@@ -13,7 +13,7 @@ from syncproof.checkers.fast.layout import Layout, repacked
 from syncproof.models.transitions import State
 
 FIRST_ROWS, FIRST_SLOTS = 1 << 12, 1 << 13
-GROWTH_OF_LOG = 1.25
+GROWTH_OF_LOG = 1.0625
 GROWTH_OF_TABLE, GROWTH_OF_LARGE_TABLE = 2.0, 1.25
 LARGE_TABLE = 1 << 24
 FULLEST = 0.85
@@ -67,7 +67,7 @@ class States:
     def forget(self, end: int) -> None:
         """Keep only the rows from ``end`` on, as the first ones."""
         left = self.rows - end
-        self.log[:left] = self.log[end : end + left].copy()
+        self.log[:left] = self.log[end : end + left]
         self._forgotten += end
         self.control[COUNT] = left
 
