@@ -253,6 +253,13 @@ class Automaton:
         fingerprint = self._fingerprint(live)
         key: Hashable = ("run", fingerprint, ledger)
         if isinstance(fingerprint, Refusal):
+            if fingerprint.is_change:
+                raise UserError(
+                    f"the role {self.process.role} changes what other roles and runs see: "
+                    f"{fingerprint.reason}",
+                    where=fingerprint.where,
+                    expected="a role keeps what it changes in its own local variables",
+                )
             key = ("history", before.number if before else -1, plain(value))
         node = self._known.get(key)
         if node is None:

@@ -79,14 +79,47 @@ def _stands(value: Any, met: set[int]) -> bool:
         return all([_stands(each, met) for each in value])
     if not isinstance(value, Protocol):
         return False
-    if value not in _HOLDING:  # its attributes are sealed, but for objects of the user's in them
-        _HOLDING[value] = all(map(_is_sealed, vars(value).values()))
-    return _HOLDING[value]
+    found = _HOLDING.get(value)
+    if found is None:  # its attributes are sealed, but for objects of the user's in them
+        found = _HOLDING[value] = all(map(_is_sealed, vars(value).values()))
+    return found
 
 
 def _function_stands(function: types.FunctionType, met: set[int]) -> bool:
-    if id(function) in met:
-        return True
+    if met or not _is_bare(function):
+        return id(function) in met or _is_standing(function, met)
+    key = id(function.__code__), id(function.__globals__)
+    known = _BARE.get(key)
+    if known is None:
+        stands = _is_standing(function, met) if _is_of_package(function) else None
+        known = _BARE[key] = function, stands
+    return _is_standing(function, met) if known[1] is None else known[1]
+
+
+_BARE: dict[tuple[int, int], tuple[types.FunctionType, bool | None]] = {}
+"""Of bare functions of one text, one of them, and whether they all stand; None if that is not told
+by the text, as a user's module may bind its names anew."""
+
+
+def _is_bare(function: types.FunctionType) -> bool:
+    """Whether all that a function has beside its text are values that nobody can change."""
+    if function.__defaults__ or function.__kwdefaults__:
+        return False
+    try:
+        for cell in function.__closure__ or ():
+            if type(cell.cell_contents) not in CANNOT_CHANGE:
+                return False
+    except ValueError:
+        return False
+    return True
+
+
+def _is_of_package(function: types.FunctionType) -> bool:
+    name: str = function.__globals__.get("__name__", "")
+    return name.partition(".")[0] == ROOT
+
+
+def _is_standing(function: types.FunctionType, met: set[int]) -> bool:
     met.add(id(function))
     code = function.__code__
     known = _MET.get(id(code))  # the hash of code takes as long as all the rest
@@ -103,7 +136,7 @@ def _function_stands(function: types.FunctionType, met: set[int]) -> bool:
     bound = len(inside)
     outside = function.__globals__
     inside += [outside[name] for name in names if name in outside]
-    if len(inside) > bound and outside.get("__name__", "").partition(".")[0] != ROOT:
+    if len(inside) > bound and not _is_of_package(function):
         return False  # whoever declares it global may bind it anew
     if not all([_stands(each, met) for each in inside]):
         return False

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import dis
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping, Sequence
+from functools import cache
+from sys import stdlib_module_names
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, TypeVar
 
 from syncproof.models.bounds import Bounds
@@ -25,6 +29,7 @@ from syncproof.models.values import (
     Opaque,
     Part,
     Payload,
+    refuse_changeable,
     together,
     token_text,
     typed,
@@ -118,7 +123,7 @@ class Core:
 
     def put(self, slot: Slot, value: Any, *, queue: int = 0, at: str = "") -> Operation:
         """Store ``value`` into a block, wherever it lies: captured now, lands later by atoms."""
-        return Operation(Kind.PUT, slot, value, queue=queue, at=at)
+        return _operation(Kind.PUT, slot, value, None, queue, at)
 
     def put_nbi(self, slot: Slot, source: Slot, *, queue: int = 0, at: str = "") -> Operation:
         """Copy ``source`` to ``slot``, reading it at any time before the next quiet."""
@@ -205,6 +210,8 @@ class Core:
         With ``update`` the test and the new value are one step (consuming events, semaphores).
         """
         kind = Kind.LOAD_CACHED if cached else Kind.WAIT_UNTIL
+        if update is None:
+            return _operation(kind, slot, None, predicate, 0, at)
         return Operation(kind, slot, predicate=predicate, update=update, at=at)
 
     async def poll_until(self, sweep: Callable[[], Coroutine[Any, Any, T | None]]) -> T:
@@ -324,6 +331,7 @@ class Core:
         key: Hashable = None,
     ) -> None:
         """Change ghost state: ``function(old, *arguments)``; ``function`` is a plain function."""
+        refuse_changeable((key, *arguments), "an argument of a ghost function")
         self._say(GhostUpdate(ghost.name, key, _plain(function), arguments))
 
     def ghost_check(
@@ -335,7 +343,23 @@ class Core:
         message: str,
     ) -> None:
         """The run is wrong unless ``predicate(value, *arguments)`` holds for the ghost here."""
+        refuse_changeable((key, *arguments), "an argument of a ghost function")
         self._say(GhostCheck(ghost.name, key, _plain(predicate), arguments, message))
+
+
+def _operation(
+    kind: Kind,
+    slot: Slot,
+    value: Any,
+    predicate: Callable[[Any], Any] | None,
+    queue: int,
+    at: str,
+) -> Operation:
+    """`Operation(...)` at half its cost: what is not set here is as its class has it."""
+    made = Operation.__new__(Operation)
+    made.kind, made.slot, made.value = kind, slot, value
+    made.predicate, made.queue, made.at = predicate, queue, at
+    return made
 
 
 def _all_of(fields: Mapping[str, Any], key: tuple[Hashable, ...]) -> bool:
@@ -347,13 +371,60 @@ def _all_of(fields: Mapping[str, Any], key: tuple[Hashable, ...]) -> bool:
     return True
 
 
+FUNCTIONS = (FunctionType, MethodType, BuiltinFunctionType, type)
+"""What may be a ghost function; objects that can be called may keep something."""
+
+
 def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
     if getattr(function, "__closure__", None):
         raise UserError(
             f"the ghost function {getattr(function, '__name__', function)} closes over variables",
             expected="a function of its arguments alone",
         )
+    if not isinstance(function, FUNCTIONS):
+        raise UserError(
+            f"a ghost function is a {type(function).__name__}, which may keep something",
+            expected="a function of its arguments alone",
+        )
+    _refuse_what_it_keeps(function, set())
     return function
+
+
+def _refuse_what_it_keeps(function: Any, met: set[CodeType]) -> None:
+    """Refuse a ghost function that is told, or tells itself, anything beside its arguments."""
+    code = getattr(function, "__code__", None)
+    if code is None or code in met:
+        return
+    met.add(code)
+    defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
+    refuse_changeable(defaults, "a default value of a ghost function")
+    names, binds = _outside(code)
+    if binds:
+        raise UserError(
+            f"the ghost function {function.__name__} binds a name of its module",
+            expected="a function of its arguments alone",
+        )
+    for name in names:
+        value = function.__globals__.get(name)
+        if isinstance(value, FunctionType):
+            if value.__module__.partition(".")[0] not in stdlib_module_names:
+                _refuse_what_it_keeps(value, met)
+        elif not isinstance(value, (*FUNCTIONS, ModuleType)):
+            refuse_changeable(value, f"{name}, at which a ghost function looks,")
+
+
+@cache
+def _outside(code: CodeType) -> tuple[tuple[str, ...], bool]:
+    """The names that code looks up in its module, and whether it binds one of them."""
+    names, binds = list[str](), False
+    for each in dis.get_instructions(code):
+        names += [each.argval] if each.opname == "LOAD_GLOBAL" else []
+        binds |= each.opname in ("STORE_GLOBAL", "DELETE_GLOBAL")
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            more, also = _outside(inner)
+            names, binds = [*names, *more], binds or also
+    return tuple(names), binds
 
 
 class Held:

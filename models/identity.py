@@ -34,10 +34,14 @@ Suspended: TypeAlias = "types.CoroutineType[Any, Any, Any] | types.GeneratorType
 
 @dataclass(frozen=True)
 class Refusal:
-    """This coroutine cannot be captured: why, and at which ``file:line`` it is suspended."""
+    """This coroutine cannot be captured: why, and at which ``file:line`` it is suspended.
+
+    ``is_change``: because what all runs share is not as it was when they began.
+    """
 
     reason: str
     where: str
+    is_change: bool = False
 
 
 @cache
@@ -321,10 +325,14 @@ class Identity:
         try:
             tokens = self._stable(coroutine)
         except Refused as refused:
-            return Refusal(str(refused), _where(coroutine))
+            return self._refusal(str(refused), coroutine)
         if changed := self._environment.changed():
-            return Refusal(changed, _where(coroutine))
+            return self._refusal(changed, coroutine)
         return marshal.dumps(tokens, 2)  # version 2: no references, so only values count
+
+    def _refusal(self, reason: str, coroutine: types.CoroutineType[Any, Any, Any]) -> Refusal:
+        is_change = not self._environment.trouble and bool(self._environment.changed())
+        return Refusal(reason, _where(coroutine), is_change)
 
     def _stable(self, coroutine: types.CoroutineType[Any, Any, Any]) -> list[Any]:
         """The tokens, written without the environment growing meanwhile."""

@@ -71,6 +71,7 @@ class Environment:
         self._probes: list[tuple[str, Callable[[], object], object]] = []
         self._baseline = b""
         self._held: tuple[object, ...] = ()
+        self._listed = 0  # how much of it is not held under a name
         self._modules: list[dict[str, object]] = []
         self._stores: list[Mapping[str, object]] = []
         self._attributes: set[str] = set()
@@ -113,12 +114,14 @@ class Environment:
         return ""
 
     def _which(self, now: tuple[object, ...]) -> str:
-        named = len(gc.get_referents(*self._watched))
+        named = self._listed
         for space, name, old in zip(self._spaces, self._names, self._held[named:], strict=False):
             if space.get(name, MISSING) is not old:
                 where = space.get("__name__", space.get("__module__", "a function"))
                 return f"{name} of {where} changed"
         for new, old in zip(now, self._held, strict=False):
+            if new is BETWEEN[0] or old is BETWEEN[0]:
+                break  # something holds more or less than it did
             if new is not old:
                 return f"{_named(old)} became {_named(new)} in what all runs share"
         return "what all runs share changed"
@@ -154,6 +157,7 @@ class Environment:
             raise
         finally:
             self._held = self._now()
+            self._listed = len(gc.get_referents(*self._watched))
             self._baseline = image(self._held)
             self._lengths = [*map(len, self._dicts)]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from syncproof.models import outbox as boxes
 from syncproof.models.nodes import Node
@@ -59,11 +60,14 @@ class InFlight:
         for position, each in enumerate(outbox):
             packet = each.packet
             if boxes.can_land(each):
-                after = self.number(boxes.landed(outbox, position))
+                after = partial(self._landed, outbox, position)
                 cells = tuple(cell for cell, _, _ in packet.writes)
                 yield Delivery(Step(kind, owner, cells), position, packet, after)
             elif boxes.can_be_read(each):
                 yield Delivery(Step("read source", owner, packet.reads), position, packet, -1)
+
+    def _landed(self, outbox: Outbox, position: int) -> int:
+        return self.number(boxes.landed(outbox, position))
 
     def landing_cells(self, owner: int, number: int) -> frozenset[int] | None:
         """The cells on which the fabric may act next from an outbox; None if one is there twice."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from itertools import chain, takewhile
 from pathlib import Path
 
 from syncproof.models.lowering import Action, ActionKind
@@ -10,7 +11,7 @@ from syncproof.models.nodes import Node
 from syncproof.models.operations import Kind, Operation
 from syncproof.models.outbox import Packet
 from syncproof.models.system import System
-from syncproof.models.transitions import State, Step, Transition
+from syncproof.models.transitions import State, Step, Transition, differences
 from syncproof.models.values import together, token_text
 from syncproof.models.verdict import Change, Line, MemoryCell, TraceStep
 
@@ -159,8 +160,8 @@ def _told(system: System, state: State, transition: Transition, put: int) -> Tra
 
 
 def _changed(system: System, before: State, after: State) -> tuple[int, ...]:
-    cells = range(len(system.cells))
-    return tuple(c for c in cells if system.value(before, c) != system.value(after, c))
+    first, end = system.first_cell, system.first_cell + len(system.cells)
+    return tuple([cell for cell, _ in differences(before[first:end], after[first:end])])
 
 
 def _change(system: System, number: int, before: State, after: State) -> Change:
@@ -193,8 +194,10 @@ def describe(system: System, state: State, transition: Transition) -> str:
 def _atom_text(system: System, cells: Sequence[int]) -> str:
     """Which part of the block, where a put lands in several steps."""
     cell = system.cells[cells[0]]
-    whole = len({each.atom for each in system.cells if each.slot == cell.slot}) == 1
-    return "" if whole else f" (atom at byte {cell.first_byte})"
+    before, after = reversed(system.cells[: cells[0]]), system.cells[cells[0] :]
+    block = [takewhile(lambda each: each.slot == cell.slot, side) for side in (before, after)]
+    is_whole = all(each.atom == cell.atom for each in chain(*block))
+    return "" if is_whole else f" (atom at byte {cell.first_byte})"
 
 
 def _describe_process(system: System, state: State, step: Step, after: State) -> str:

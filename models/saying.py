@@ -14,7 +14,7 @@ from syncproof.models.operations import (
     Statement,
 )
 from syncproof.models.transitions import Failure, Interned
-from syncproof.models.values import typed
+from syncproof.models.values import refuse_changeable, typed
 
 Held = frozenset[tuple[tuple[str, Hashable], tuple[Hashable, Hashable]]]
 """What ghosts hold under their keys: a value, and before it a key that tells 1 from True."""
@@ -48,6 +48,7 @@ class Ghosts:
 
     def set(self, work: list[int], name: str, key: Hashable, value: Hashable) -> None:
         """Change what a ghost holds under a key."""
+        refuse_changeable(value, f"what the ghost {name} holds")
         updated = dict(self._held(work)) | {(name, key): (typed(value), value)}
         work[self.at] = self.known.number(frozenset(updated.items()))
 

@@ -31,15 +31,10 @@ from syncproof.models.transitions import (
     State,
     Step,
     Transition,
+    differences,
 )
 from syncproof.models.values import Values
 from syncproof.models.views import Views
-
-
-def _changes(before: State, after: State) -> tuple[tuple[int, int], ...]:
-    """The places in which two states differ, with what the second holds there."""
-    pairs = enumerate(zip(before, after, strict=True))
-    return tuple((place, new) for place, (old, new) in pairs if old != new)
 
 
 class System:
@@ -156,12 +151,12 @@ class System:
 
     def step_transitions(self, state: State, step: Step) -> list[Transition]:
         """The enabled transitions among which ``step`` is, if it is enabled."""
-        if self._ambiguous or step.kind in ("write back", "evict", "fetch"):
+        if self.features.views or step.kind in ("write back", "evict", "fetch"):
             return self.transitions(state)
         if step.kind == "process":
             return self.process_transitions(state, step.process)
         found = list(self.landings(state, step.process))
-        return self.told_apart(found) if self.outboxes.alike else found
+        return self.told_apart(found) if self._ambiguous or self.outboxes.alike else found
 
     def process_transitions(self, state: State, process: int) -> list[Transition]:
         """The enabled steps of one process."""
@@ -184,7 +179,7 @@ class System:
         moves = self._moves.get(key)
         if moves is None:
             moves = self._moves[key] = tuple(
-                Move(each.step, _changes(state, each.state), each.failures, each.reached)
+                Move(each.step, differences(state, each.state), each.failures, each.reached)
                 for each in self._steps(state, process, node)
             )
         found = []

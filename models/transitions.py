@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from itertools import compress, count
+from operator import ne
 from typing import NamedTuple
 
 from syncproof.models.outbox import Packet
@@ -12,6 +14,11 @@ State = tuple[int, ...]
 
 PROPERTIES = ("deadlock-free", "happens-before", "exactly-once", "race-free", "quiescent", "checks")
 """The default properties; ``checks`` are the role's own ``core.check`` and ghost conditions."""
+
+
+def differences(before: State, after: State) -> tuple[tuple[int, int], ...]:
+    """The places in which two states differ, with what the second holds there."""
+    return tuple([(place, after[place]) for place in compress(count(), map(ne, before, after))])
 
 
 class Step(NamedTuple):
@@ -74,16 +81,26 @@ class Overfull(Exception):
     """A put met the in-flight bound: the run goes on beyond what is explored."""
 
 
-class Delivery(NamedTuple):
+class Delivery:
     """What the fabric may do next with a put: ``after`` is the number of the outbox behind it.
 
-    The source of a copy is read first: then ``after`` is -1, as it depends on what is read.
+    The source of a copy is read first: then ``after`` is -1, as it depends on what is read. It may
+    be given as a function, as the state of a transition may.
     """
 
-    step: Step
-    position: int
-    packet: Packet
-    after: int
+    __slots__ = ("_after", "packet", "position", "step")
+
+    def __init__(
+        self, step: Step, position: int, packet: Packet, after: int | Callable[[], int]
+    ) -> None:
+        self.step, self.position, self.packet, self._after = step, position, packet, after
+
+    @property
+    def after(self) -> int:
+        """The number of the outbox behind the delivery."""
+        if callable(self._after):
+            self._after = self._after()
+        return self._after
 
 
 class Outline(NamedTuple):

@@ -6,7 +6,9 @@ A value is compared by type and content, so ``1``, ``True`` and ``1.0`` are thre
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum
+from numbers import Number
 from typing import Any, Never
 
 from syncproof.models.errors import UserError
@@ -167,6 +169,42 @@ def typed(value: Any) -> Hashable:
     return (type(value), value)
 
 
+ENDURING = frozenset((int, bool, float, complex, str, bytes, range, type, type(None), Mark))
+"""Types of values that nobody can change and that hold no others."""
+HOLDING = (Part, Payload, Torn, AnyOf, Opaque)
+PACKAGE = __name__.rpartition(".")[0]
+
+
+def changeable(value: Any) -> str:
+    """What in a value may be changed in place, as the name of its type; nothing if nothing can."""
+    kind = type(value)
+    if kind in ENDURING or issubclass(kind, Enum):
+        return ""
+    inside: Iterable[Any]
+    if issubclass(kind, tuple | frozenset):
+        inside = value
+    elif kind in HOLDING:
+        inside = vars(value).values()
+    elif kind.__module__.startswith(PACKAGE):
+        return ""
+    elif is_dataclass(kind) and kind.__dataclass_params__.frozen:  # type: ignore[attr-defined]
+        inside = [getattr(value, each.name) for each in fields(kind)]
+    else:
+        is_plain = issubclass(kind, Number) and not hasattr(value, "__dict__")
+        return "" if is_plain else kind.__name__
+    return next(filter(None, map(changeable, inside)), "")
+
+
+def refuse_changeable(value: Any, what: str = "a value") -> None:
+    """Refuse what would be something else as soon as a role changes it."""
+    kind = changeable(value)
+    if kind:
+        raise UserError(
+            f"{what} is or holds a {kind}, which may be changed in place",
+            expected="numbers, texts, tuples, tokens or frozen dataclasses of these",
+        )
+
+
 class Values:
     """Numbers for values: equal numbers, equal values."""
 
@@ -184,6 +222,7 @@ class Values:
                 f"the value {value!r} cannot be hashed", expected="a number, text, tuple or token"
             ) from error
         if found is None:
+            refuse_changeable(value)
             found = self._number[key] = len(self._known)
             self._known.append(value)
         return found

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from syncproof.checkers import automatic
+from syncproof.checkers import automatic, turns
 from syncproof.checkers.explicit.check import question_of
 from syncproof.checkers.explicit.search import Budget
 from syncproof.models.bounds import Bounds
@@ -32,7 +32,7 @@ def answered(scheme: str, ranks: int, seconds: float = 0.0, **fabric: str) -> Ve
 @numba
 def test_what_one_engine_cannot_do_the_other_does(monkeypatch: pytest.MonkeyPatch) -> None:
     """Counters that persistent sets leave nothing to skip are searched by compiled loops."""
-    monkeypatch.setattr(automatic, "FIRST_TURN_S", 1.0)
+    monkeypatch.setattr(turns, "FIRST_TURN_S", 1.0)
     verdict = answered("count_at_least", 3)
     assert (verdict.engine, verdict.answer) == ("fast", Answer.PROVED)
 
@@ -42,7 +42,7 @@ def test_what_the_compiled_engine_does_not_cover_stays_with_the_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Loads out of order, which `fast` does not know, are searched by `reduced` to the end."""
-    monkeypatch.setattr(automatic, "FIRST_TURN_S", 0.001)
+    monkeypatch.setattr(turns, "FIRST_TURN_S", 0.001)
     verdict = answered("reset", 2, load_order="none")
     assert (verdict.engine, verdict.answer) == ("reduced", Answer.VIOLATED)
 
@@ -56,7 +56,7 @@ def test_time_that_is_up_is_the_users(monkeypatch: pytest.MonkeyPatch, has_numba
         return find(name, *rest) if has_numba or name != "numba" else None
 
     monkeypatch.setattr(importlib.util, "find_spec", found)
-    monkeypatch.setattr(automatic, "FIRST_TURN_S", 0.1)
+    monkeypatch.setattr(turns, "FIRST_TURN_S", 0.1)
     verdict = answered("count_at_least", 4, seconds=0.5)
     reasons = {each.detail for each in verdict.properties}
     assert verdict.answer is Answer.UNDECIDED

@@ -12,7 +12,7 @@ import pytest
 
 from syncproof.checkers.emulator import fabric, operations
 from syncproof.checkers.emulator.fabric import Fabric
-from syncproof.checkers.emulator.machine import RoleRaised
+from syncproof.checkers.emulator.machine import Machine, RoleRaised
 from syncproof.checkers.emulator.results import Result
 from syncproof.checkers.emulator.run import Options, run
 from syncproof.checkers.emulator.schedule import ADVERSARIES
@@ -68,6 +68,28 @@ def test_random_protocols_conform() -> None:
 def test_many_random_protocols_conform() -> None:
     """The same for many more."""
     assert disagreements(range(SEEDS, MANY_SEEDS)) == []
+
+
+class Untrue(Protocol):
+    """A check that never holds."""
+
+    def memory(self) -> None:
+        self.flag = Region(owner=0, block=8)
+
+    @role(on=[0])
+    async def worker(self, core: Core) -> None:
+        await core.quiet()
+        core.check(False, "one is two")
+
+
+def test_what_the_model_alone_sees_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run in which the machine overlooks what the model says is broken is not complete."""
+    made = Instance(Untrue, Bounds(ranks=1), load_profile("cm384"), {})
+    assert run(made, Options()).outcome == "wrong"
+    monkeypatch.setattr(Machine, "fail", lambda *_: None)
+    found = run(made, Options())
+    assert found.outcome == "not conforming" and "one is two" in str(found.refused)
+    assert run(made, Options(properties=("quiescent",))).outcome == "complete"
 
 
 def _unordered(monkeypatch: pytest.MonkeyPatch) -> None:

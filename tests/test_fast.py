@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import random
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +18,16 @@ from syncproof.checkers.explicit.check import check as check_explicitly
 from syncproof.checkers.explicit.check import question_of
 from syncproof.checkers.explicit.replay import replay
 from syncproof.checkers.explicit.search import Budget, Exploration, Meter, explore
-from syncproof.checkers.fast import kernels, layout, place, search, states, tabulation, walk
+from syncproof.checkers.fast import (
+    kernels,
+    layout,
+    machine_code,
+    place,
+    search,
+    states,
+    tabulation,
+    walk,
+)
 from syncproof.checkers.fast.check import check, uncovered
 from syncproof.checkers.fast.search import Search
 from syncproof.cli import run
@@ -32,6 +44,7 @@ from syncproof.registry import find
 from tests.random_protocols import instance_of, plan_of, systems_of
 from tests.small import CM384, FlagAfterData, Meeting, OneRound, instance, with_settings
 
+ROOT = Path(__file__).parents[1]
 STATES = 4_000
 
 
@@ -210,13 +223,66 @@ def test_a_table_grows_in_place() -> None:
             at = int(kernels.mixed(np.uint64(word), np.uint64(word))) * len(slots) >> 64
             assert kernels.insert_one(np.uint64(word), at, slots) == (word not in known)
             known.add(word)
-        before = len(slots)
-        slots.resize(before + draw.randint(1, before // 3), refcheck=False)
-        kernels.spread_table(before, slots)
+        left, room = len(slots), 1
+        slots.resize(left + draw.randint(1, left // 3), refcheck=False)
+        while left := machine_code.run("spread_table", left, slots, np.zeros(room, np.uint64)):
+            room *= 2
         assert {int(each) - 1 for each in slots if each} == known
         for word in known:
             at = kernels.find(np.array([word], np.uint64), 0, 1, slots, slots)
             assert int(slots[at]) == word + 1
+
+
+CACHED = """
+import sys
+from syncproof.checkers.explicit.search import Budget, Meter
+from syncproof.checkers.fast.search import Search
+from tests.small import OneRound, instance
+
+meter = Meter(Budget())
+Search(instance(OneRound).system({}), frozenset(), meter).run()
+print(meter.states, "numba" in sys.modules)
+"""
+
+
+def test_a_later_start_needs_no_numba() -> None:
+    """What one process compiled the next one loads, without numba and without a word."""
+    for _ in range(2):
+        command = [sys.executable, "-c", CACHED]
+        ended = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
+    assert (ended.stdout, ended.stderr) == ("36 False\n", "")
+
+
+def test_kept_machine_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is taken only if it is whole and was made from these sources; else it is made again."""
+    made, make = list[str](), machine_code._compiled
+    monkeypatch.setattr(machine_code, "folder", lambda: tmp_path / "kept")
+    monkeypatch.setattr(
+        machine_code, "_compiled", lambda *asked: made.append(asked[0]) or make(*asked)
+    )
+
+    def marked() -> int:
+        machine_code.loaded.cache_clear()
+        rows, log, slots = np.zeros(1, np.int64), np.array([6], np.uint64), np.zeros(4, np.uint64)
+        slots[int(kernels.mixed(log[0], log[0])) * 4 >> 64] = 7
+        alive = np.zeros(4, np.uint8)
+        assert machine_code.run("mark", rows, 1, log, slots, alive) == 1
+        return int(alive.sum())
+
+    assert (marked(), marked(), made) == (1, 1, ["mark"])
+    (file,) = (tmp_path / "kept").iterdir()
+    whole = file.read_bytes()
+    for spoiled in (whole[:-1], whole[:100] + bytes([whole[100] ^ 1]) + whole[101:], b""):
+        file.write_bytes(spoiled)
+        made.clear()
+        assert (marked(), made) == (1, ["mark"])
+        assert file.read_bytes()[32:] != spoiled[32:]
+    monkeypatch.setattr(machine_code, "SOURCES", machine_code.SOURCES[1:])
+    made.clear()
+    assert (marked(), made) == (1, ["mark"])
+    monkeypatch.setattr(machine_code, "folder", lambda: file)
+    made.clear()
+    assert (marked(), made) == (1, ["mark"]), "where nothing can be kept it is made each time"
 
 
 def test_what_is_forgotten_is_found_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,7 @@ from syncproof.models.system import System
 from syncproof.models.transitions import Failure, State
 from syncproof.models.verdict import Answer
 from tests.random_protocols import instance_of, plan_of, systems_of
-from tests.small import OneRound, instance
+from tests.small import CM384, OneRound, instance
 from tests.test_persistent import GHOSTS
 
 STATES = 2_500
@@ -197,6 +197,34 @@ def test_endless_free_steps_hide_nothing() -> None:
         found = check(made, question_of(made, name, properties=asked), "fast", Budget())
         assert [(e.property, e.answer) for e in found.properties] == [(name, Answer.VIOLATED)]
         assert found.trace is not None and replay(found.trace, made).reproduced
+
+
+class Overfilling(Protocol):
+    """Rank 0 puts once more than may be in flight; rank 1 goes wrong behind its first put."""
+
+    def memory(self) -> None:
+        self.flag = Region(owner=0, index=(2,), block=8)
+
+    @role(on=[0])
+    async def first(self, core: Core) -> None:
+        for number in range(3):
+            await core.put(self.flag[0][0], number)
+        await core.quiet()
+
+    @role(on=[1])
+    async def second(self, core: Core) -> None:
+        await core.put(self.flag[0][1], 1)
+        core.check(False, "what rank 1 says")
+        await core.quiet()
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_a_run_goes_through_states_in_which_others_meet_the_bound(ordered: bool) -> None:
+    """Within a stride others are not asked what they do, and so not when its run is shown."""
+    made = instance(Overfilling, CM384.changed({"same_address_order": ordered}), ranks=2)
+    found = check(made, question_of(made, "x", properties=("checks",)), "fast", Budget())
+    assert found.answer is Answer.VIOLATED
+    assert found.trace is not None and replay(found.trace, made).reproduced
 
 
 # Faults planted in the reduction

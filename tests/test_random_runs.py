@@ -9,12 +9,16 @@ import pytest
 
 from syncproof.checkers.automatic import FEW_PROCESSES
 from syncproof.checkers.automatic import check as check_automatically
+from syncproof.checkers.emulator import random_runs
 from syncproof.checkers.emulator.fabric import Fabric
+from syncproof.checkers.emulator.past import past_of_the_end
 from syncproof.checkers.emulator.random_runs import look_for_violation
-from syncproof.checkers.explicit import stuck
+from syncproof.checkers.explicit import counterexample, stuck
 from syncproof.checkers.explicit.check import question_of
+from syncproof.checkers.explicit.counterexample import shortened
 from syncproof.checkers.explicit.replay import replay, system_of
 from syncproof.checkers.explicit.search import Budget, hung_states
+from syncproof.checkers.explicit.shortening import IsWrong
 from syncproof.checkers.explicit.stuck import is_stuck, straight_on
 from syncproof.models.bounds import Bounds
 from syncproof.models.core import Core
@@ -23,6 +27,7 @@ from syncproof.models.memory import RANK, Region
 from syncproof.models.narrate import NotEnabled, follow
 from syncproof.models.profiles import load_profile
 from syncproof.models.protocol import Protocol, Setting, role
+from syncproof.models.system import System
 from syncproof.models.transitions import PROPERTIES, Step
 from syncproof.models.verdict import Answer, Trace, Verdict
 from syncproof.registry import built_ins
@@ -85,6 +90,46 @@ def test_no_step_can_be_left_out(name: str, settings: Any) -> None:
         assert trace.property not in {each.property for each in last.failures}, f"step {i}"
 
 
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("barrier", {"scheme": "equal"}),
+        ("barrier", {"scheme": "reset"}),
+        ("barrier", {"scheme": "count"}),
+        ("cumsum", {"windows": 1}),
+    ],
+)
+def test_no_step_into_a_hang_can_be_left_out(
+    name: str, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By brute force: without any one step that is shown, those that wait for each other do not
+    get there, or can go on when everybody goes straight on."""
+    asked: list[tuple[System, IsWrong]] = []
+
+    def noted(*arguments: Any) -> Any:
+        asked.append((arguments[0], arguments[3]))
+        return shortened(*arguments)
+
+    monkeypatch.setattr(counterexample, "shortened", noted)
+    made = instance_of(name, ranks=4, **settings)
+    trace = trace_in(made)
+    assert trace.property == "deadlock-free"
+    ((system, hangs),) = asked
+    steps = [Step(s.kind, s.process, s.what[:-1], s.what[-1]) for s in trace.steps]
+    shown = steps[: len(trace.shown)]
+
+    def still_hangs(rest: list[Step]) -> bool:
+        try:
+            last = follow(system, rest)[-1][1]
+        except NotEnabled:
+            return False
+        return hangs(last.failures, last.state)
+
+    assert still_hangs(shown)
+    for i in range(len(shown)):
+        assert not still_hangs([*shown[:i], *shown[i + 1 :]]), f"step {i}"
+
+
 @pytest.mark.parametrize("name", ["sp", "tff", "sw", "dc", "bsp", "cumsum"])
 def test_nothing_is_found_in_sound_protocols(name: str) -> None:
     """What is proved has no run that breaks it."""
@@ -98,7 +143,7 @@ def test_an_emulator_that_errs_finds_nothing(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_automatic_engine_asks_large_systems_first() -> None:
-    """More than eight processes: random runs answer; fewer: the reduced search does."""
+    """More than six processes: random runs answer; fewer: the reduced search does."""
     large, small = instance_of("sp", 5, windows=1), instance_of("sp", 2, windows=1)
     for made, engine in ((large, "runs"), (small, "reduced")):
         found = check_automatically(made, question_of(made, "sp"), "auto", Budget())
@@ -106,6 +151,52 @@ def test_automatic_engine_asks_large_systems_first() -> None:
         assert found.answer is Answer.VIOLATED
         assert any("no certificate" in note for note in found.notes)
     assert len(small.processes(small.protocol())) <= FEW_PROCESSES
+
+
+def test_choices_are_looked_at_before_all_assignments_are_certified() -> None:
+    """With 56 leads to choose in each round nobody waits for certificates of their assignments."""
+    made = Instance(
+        built_ins()["dc"],
+        Bounds(8, 1, 2, routing="balanced"),
+        load_profile("cm384"),
+        {"counts": False, "distinct_leads": False},
+    )
+    found = check_automatically(made, question_of(made, "dc"), "auto", Budget(seconds=60))
+    assert found.engine == "runs"
+    assert found.answer is Answer.VIOLATED
+
+
+@pytest.mark.parametrize(("name", "settings"), [BROKEN[0], BROKEN[3], BROKEN[7]])
+def test_what_a_step_depends_on_is_a_run(
+    name: str, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is less than the whole, and the model finds the same wrong in it alone."""
+    parts: list[tuple[int, int]] = []
+    walks: list[bool] = []
+
+    def part(told: Any, profile: Any) -> Any:
+        found = past_of_the_end(told, profile)
+        parts.append((len(found), len(told)))
+        return found
+
+    def walk(*arguments: Any) -> Any:
+        found = walked(*arguments)
+        walks.append(found is not None)
+        return found
+
+    walked = random_runs._walked
+    monkeypatch.setattr(random_runs, "past_of_the_end", part)
+    monkeypatch.setattr(random_runs, "_walked", walk)
+    assert found_in(instance_of(name, **settings)) is not None
+    assert walks[-1]
+    assert len(walks) == len(parts), "the whole run was walked, too"
+    assert all(few < all_of_it for few, all_of_it in parts)
+
+
+def test_where_too_little_is_kept_the_whole_run_is_walked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last step alone is not possible; what is found is found in the whole run."""
+    monkeypatch.setattr(random_runs, "past_of_the_end", lambda told, _: told[-1:])
+    assert found_in(instance_of("sp", windows=1)) is not None
 
 
 # Stuck, without a search

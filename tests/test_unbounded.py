@@ -567,3 +567,45 @@ def test_only_what_may_still_be_read_is_live() -> None:
     assert {"each", "kept", "core"} <= inside and "lost" not in inside
     assert "lost" in later and "each" not in later
     assert "kept" in behind and "lost" not in behind
+
+
+class EndsApart(Protocol):
+    """Rank 0 ends with its own rank, rank 1 waits for all: never do both return."""
+
+    def memory(self) -> None:
+        self.bell = Region(owner=0, block=8)
+
+    @role
+    async def worker(self, core: Core) -> None:
+        for _ in core.rounds():
+            await core.barrier()
+        await core.sync("all" if core.rank else "rank")
+
+
+@pytest.mark.parametrize("engine", ["quotient", "quotient-full"])
+@pytest.mark.parametrize("ordered", [True, False])
+def test_where_steps_are_told_apart_a_run_still_ends(ordered: bool, engine: str) -> None:
+    """Also where the fabric may take steps that are alike the end of a run remains one of two."""
+    profile = CM384.changed({"same_address_order": ordered})
+    made = Instance(EndsApart, Bounds(routing="balanced"), profile, {})
+    assert unbounded(made, engine).answer is VIOLATED
+
+
+class MayPollForEver(Protocol):
+    """If it is so chosen rank 1 polls two atoms that nobody writes."""
+
+    def memory(self) -> None:
+        self.bell = Region(owner=1, block=1024)
+
+    @role
+    async def worker(self, core: Core) -> None:
+        for round in core.rounds():
+            if core.rank and core.choose(("waits", round), (False, True)):
+                await core.wait_until(self.bell[1], lambda rung, due=round + 1: rung == due)
+            await core.barrier()
+
+
+def test_a_hang_is_shown_behind_the_choice_that_leads_to_it() -> None:
+    """Before it is made a run may still end, so that a run of other choices would show nothing."""
+    verdict = unbounded(instance_of(MayPollForEver))
+    assert verdict.answer is VIOLATED and verdict.trace is not None

@@ -252,3 +252,33 @@ def test_a_run_that_only_the_quotient_shows_is_an_error(monkeypatch: pytest.Monk
     monkeypatch.setattr(Horn, "ask", lambda *_: well)
     verdict = verdict_of(SentinelPolling, counts=False, windows=1)
     assert verdict.answer is Answer.BROKEN
+
+
+class InTwoReads(Protocol):
+    """A token of two atoms behind a bell, read atom by atom."""
+
+    def memory(self) -> None:
+        self.slot = Region(owner=1, block=1024)
+        self.bell = Region(owner=1, block=32)
+
+    @role(on=[0])
+    async def sender(self, core: Core) -> None:
+        for round in core.rounds():
+            await core.put(self.slot[1], core.payload(1, 0, round))
+            await core.fence()
+            await core.put(self.bell[1], round + 1)
+            await core.barrier()
+
+    @role(on=[1])
+    async def receiver(self, core: Core) -> None:
+        for round in core.rounds():
+            await core.wait_until(self.bell[1], lambda rung, due=round + 1: rung == due)
+            core.consume(await core.load(self.slot[1]), 0, 0, round)
+            await core.barrier()
+
+
+def test_a_block_that_is_read_in_several_steps_is_not_covered() -> None:
+    """What a process has read of a block before is not followed in a cut, which is told."""
+    verdict = verdict_of(InTwoReads)
+    assert verdict.answer is Answer.UNDECIDED
+    assert "read in several steps" in verdict.properties[0].detail

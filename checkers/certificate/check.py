@@ -14,6 +14,7 @@ from syncproof.checkers.explicit.search import Budget, Meter
 from syncproof.models.core import Unresolved
 from syncproof.models.instance import Instance
 from syncproof.models.reaches import declared_reaches
+from syncproof.models.taskflow.collector import collector_paused
 from syncproof.models.verdict import Answer, PropertyVerdict, Question, Verdict
 
 
@@ -54,16 +55,19 @@ def certify(
     question: Question,
     budget: Budget | None = None,
     report: Callable[[int, int, int], None] | None = None,
+    at_first_choice: Callable[[], Verdict | None] = lambda: None,
 ) -> Verdict | str:
     """The proof that under each assignment there is one run only, and it is right.
 
     A text when there is none: what is not ordered. That does not make the protocol wrong; a
-    general engine decides.
+    general engine decides. ``at_first_choice`` may give a verdict that saves going through all
+    assignments.
     """
     obstacle = outside(instance)
     if obstacle:
         return obstacle
     states = transitions = depth = assigned = 0
+    has_chosen = False
     reached: set[str] = set()
     persists: set[str] = set()
     meter = Meter(budget or Budget(), report)
@@ -73,6 +77,10 @@ def certify(
         try:
             found = certificate(instance, choices, meter)
         except Unresolved as choice:
+            verdict = None if has_chosen else at_first_choice()
+            if verdict is not None:
+                return verdict
+            has_chosen = True
             pending[:0] = [{**choices, choice.name: value} for value in choice.values]
             continue
         except NotCertified as reason:
@@ -110,7 +118,8 @@ def certificate(
     Clocks are quick and know little, the closure knows more and is for runs that are not long.
     """
     try:
-        made = run(lambda: instance.parts(choices), meter)
+        with collector_paused():
+            made = run(lambda: instance.parts(choices), meter)
         gap = first_gap(made.record)
         if gap[0] == SOUND:
             return Certificate(made.record.steps, made.roles.reached, made.persisting())

@@ -161,14 +161,14 @@ class Execution:
         access, first = self.places.at(slot, names)
         if self._stores_at_once or slot.region.on_chip:
             self._store(process, [(held, _numbers(access, first))])
-            return
-        if access.single is None:
+        elif access.single is None:
             self._issue(process, [(held, atom) for atom in _atoms(access, first)])
-            return
-        self._write((PUT, process, 1, 1, first + access.single))
-        self._land(held, first + access.single)
-        self.record.landings += 1
-        self.record.steps += 1
+        else:
+            place, record = first + access.single, self.record
+            self._write((PUT, process, 1, 1, place))
+            self._land(held, place)
+            record.landings += 1
+            record.steps += 1
 
     def put_with_signal(self, process: int, operation: Operation) -> Any:
         """A put and a signal that lands behind it."""

@@ -152,7 +152,7 @@ class Places:
         kinds = tuple(map(type, value.values())) if type(value) is dict else (None,)
         if not PLAIN.issuperset(kinds):
             return _captured(slot, value)
-        key = slot.region, slot.names, kinds, *value.items()
+        key = slot.region, slot.names, *kinds, *value, *value.values()
         found = self._spreads.get(key)
         if found is None:
             found = self._spreads[key] = _captured(slot, value)
@@ -187,6 +187,8 @@ def _check_hashable(value: Any) -> None:
 def held_at_first(slot: Slot, choices: Mapping[Any, Any]) -> Any:
     """What the places of a block hold at first, in the form of `captured`."""
     region = slot.region
+    if type(region.initial) in AS_IT_IS:
+        return region.initial
     if isinstance(region.initial, AnyOf):
         block = Slot(region, slot.rank, slot.place, region.names, slot.number)
         return {name: choices["initial", str(block), name] for name in region.names}

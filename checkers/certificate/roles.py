@@ -9,7 +9,9 @@ from typing import Any
 
 from syncproof.models.core import Unresolved
 from syncproof.models.errors import UserError
-from syncproof.models.identity import Identity, Refusal, discard
+from syncproof.models.identity import Identity, Refusal, discard, self_test
+from syncproof.models.identity_scan import Refused
+from syncproof.models.identity_walk import Environment
 from syncproof.models.instance import Parts
 from syncproof.models.nodes import same
 from syncproof.models.operations import (
@@ -59,6 +61,7 @@ class LiveRoles:
         ]
         self._spares: dict[int, tuple[int, CoroutineType[Any, Any, Any]]] = {}
         self._identities: dict[int, Identity] = {}
+        self._shared = _shared(parts, self._coroutines)
 
     def resume(self, process: int, value: Any) -> Operation | None:
         """Feed a process what it read, and judge what it says: what it waits to do then."""
@@ -143,11 +146,17 @@ class LiveRoles:
         )
 
     def discard(self) -> None:
-        """End all coroutines quietly."""
+        """End all coroutines quietly; a `UserError` if what roles share is not as it was."""
         for each in self._coroutines:
             discard(each)
         for _, spare in self._spares.values():
             discard(spare)
+        changed = "" if self._shared is None else self._shared.changed()
+        if changed:
+            raise UserError(
+                f"a role changes what other roles and runs see: {changed}",
+                expected="a role keeps what it changes in its own local variables",
+            )
 
     # Other values than those that were read
 
@@ -222,6 +231,21 @@ class LiveRoles:
             states.append(self.state(process, coroutine, each))
             discard(coroutine)
         return bool(states[0] == states[1])
+
+
+def _shared(parts: Parts, coroutines: list[CoroutineType[Any, Any, Any]]) -> Environment | None:
+    """What roles reach beside their own variables, under watch; None where it cannot be told."""
+    if self_test():
+        return None
+    codes = {each.cr_code: each for each in coroutines}
+    try:
+        found = Environment((parts.protocol,))
+        for code, coroutine in codes.items():
+            assert coroutine.cr_frame is not None
+            found.adopt_code(code, coroutine.cr_frame.f_globals)
+    except Refused:
+        return None
+    return found
 
 
 @cache

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, MutableMapping
+from collections.abc import Callable, Collection, Hashable, Iterator, MutableMapping
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -81,6 +81,12 @@ class Walk:
     def broken(self) -> tuple[str, ...]:
         """The properties that the steps so far break in the model."""
         return tuple(sorted({each.property for each in self.failures}))
+
+    def unseen(self, asked: Collection[str]) -> NotAllowed | None:
+        """What breaks an asked property in the model, of a run in which nothing was seen wrong."""
+        broken = [f"{e.property}: {e.message}" for e in self.failures if e.property in asked]
+        step = "after which nothing was seen to go wrong"
+        return NotAllowed(self.position, step, tuple(dict.fromkeys(broken))) if broken else None
 
     def close(self) -> None:
         """Throw the coroutines away."""

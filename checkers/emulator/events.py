@@ -14,13 +14,16 @@ WRITE_BACK, EVICT = "write back", "evict"
 OF_THE_FABRIC = (LAND, READ_SOURCE, PROPAGATE, WRITE_BACK, EVICT)
 """Steps that no process takes: the fabric delivers, a cache gives up a line."""
 
+OF_A_CACHE = (FETCH, CLEAN, STORE_CACHED, READ_CACHED, WRITE_BACK, EVICT)
+
 
 class Event(NamedTuple):
     """One step: what it is, the process that takes it (or whose put or cache it is about), the
     cells it touches and the bytes in them.
 
     The bytes are those read (read, wait, read cached), those before (update) or those there
-    afterwards (land, propagate). ``token`` is what a consume takes.
+    afterwards (land, propagate). ``token`` is what a consume takes, ``members`` are those who meet
+    in a sync.
     """
 
     do: str
@@ -28,6 +31,7 @@ class Event(NamedTuple):
     cells: tuple[int, ...] = ()
     data: tuple[bytes, ...] = ()
     token: tuple[Any, ...] = ()
+    members: tuple[int, ...] = ()
 
 
 class Recorder:

@@ -307,7 +307,8 @@ def _sync(machine: Machine, process: Emulated, operation: Operation, _: Cells | 
         there = each.operation
         if there is None or there.kind is not Kind.SYNC or there.group != operation.group:
             return blocked(machine, process, ())
-    machine.recorder.tell(Event(events.SYNC, min(operation.members)))
+    event = Event(events.SYNC, min(operation.members), members=tuple(operation.members))
+    machine.recorder.tell(event)
     for each in members:
         machine.fabric.order_loads(each)
         machine.fabric.wake(each)

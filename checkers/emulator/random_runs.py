@@ -7,7 +7,7 @@ runs into is walked through the model that is searched, which alone says that so
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -16,6 +16,8 @@ from syncproof.checkers.emulator.content import Content
 from syncproof.checkers.emulator.events import Event
 from syncproof.checkers.emulator.machine import RoleRaised
 from syncproof.checkers.emulator.matching import Matching, shapes_of
+from syncproof.checkers.emulator.past import past_of_the_end
+from syncproof.checkers.emulator.results import Result
 from syncproof.checkers.emulator.run import Options, run
 from syncproof.checkers.emulator.schedule import ADVERSARIES
 from syncproof.checkers.explicit.counterexample import build_trace
@@ -63,7 +65,7 @@ def look_for_violation(instance: Instance, question: Question, budget: Budget) -
             return None  # the engines say it better
         if set(found.properties) & set(asked):
             with suppress(Overfull, TooLong, Unresolved, UserError):
-                verdict = _violation(instance, question, found.choices, told, seed + 1)
+                verdict = _violation(instance, question, found, told, seed + 1)
                 if verdict is not None:
                     return verdict
         left -= found.steps
@@ -73,10 +75,15 @@ def look_for_violation(instance: Instance, question: Question, budget: Budget) -
 
 
 def _violation(
-    instance: Instance, question: Question, choices: Choices, told: Iterable[Event], runs: int
+    instance: Instance, question: Question, run: Result, told: Sequence[Event], runs: int
 ) -> Verdict | None:
     """The verdict on a run of the emulator, if the model finds it wrong too."""
-    walked = _walked(instance, choices, told, frozenset(question.properties))
+    asked, choices = frozenset(question.properties), run.choices
+    walked = None
+    if run.outcome == "wrong":
+        with suppress(Overfull, TooLong, Unresolved, UserError):
+            walked = _walked(instance, choices, past_of_the_end(told, instance.profile), asked)
+    walked = walked or _walked(instance, choices, told, asked)
     if walked is None:
         return None
     finding, exploration = walked

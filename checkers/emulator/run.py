@@ -135,16 +135,22 @@ def _run(
         ended = drive(machine, is_enough)
         if ended == "over":
             machine.judge_end()
-        return _result(machine, ended, walk, time.monotonic() - started)
+        is_told_apart = not options.domain and options.sentinel is None
+        return _result(machine, ended, walk, time.monotonic() - started, is_told_apart)
     finally:
         machine.close()
         if walk is not None:
             walk.close()
 
 
-def _result(machine: Machine, ended: Ended, walk: Walk | None, seconds: float) -> Result:
+def _result(
+    machine: Machine, ended: Ended, walk: Walk | None, seconds: float, is_told_apart: bool
+) -> Result:
+    """What a run came to; tokens may have the same bytes unless it ``is_told_apart``."""
     refused = None if walk is None else walk.refused or walk.difference(machine.memory.read)
     wrong = tuple(machine.wrong)
+    if walk is not None and refused is None and not wrong and is_told_apart:
+        refused = walk.unseen(machine.asked)
     found = Result(
         "complete",
         machine.steps,

@@ -14,7 +14,7 @@ from syncproof.models.lowering import Action, ActionKind
 from syncproof.models.narrate import delivered, narrate, origins
 from syncproof.models.outbox import Element, Packet, must_precede, reads_first
 from syncproof.models.system import System
-from syncproof.models.transitions import State, Transition
+from syncproof.models.transitions import State, Transition, differences
 from syncproof.models.verdict import TraceStep
 
 Taken = Sequence[tuple[State, Transition]]
@@ -133,9 +133,9 @@ class _Causes:
 
     def _changed(self, state: State, transition: Transition) -> list[int]:
         """The cells whose value changes, the locks of split atomics among them."""
-        first, after = self.system.first_cell, transition.state
-        cells = range(self.system.first_outbox - first)
-        return [cell for cell in cells if state[first + cell] != after[first + cell]]
+        first, end = self.system.first_cell, self.system.first_outbox
+        changed = differences(state[first:end], transition.state[first:end])
+        return [cell for cell, _ in changed]
 
     def _action(self, number: int) -> Action:
         state, transition = self.taken[number]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from syncproof.checkers.explicit.causes import told_with_causes
+from syncproof.checkers.explicit.footprints import Ends
 from syncproof.checkers.explicit.persistent import PersistentSets
 from syncproof.checkers.explicit.search import Exploration, Finding, judge_end, racing
-from syncproof.checkers.explicit.stuck import is_stuck, straight_on
+from syncproof.checkers.explicit.shortening import IsWrong, Shortening
+from syncproof.checkers.explicit.stuck import is_stuck, stays_waiting, straight_on
 from syncproof.checkers.explicit.waiting import core_of_hang, wait_for_table
+from syncproof.models.core import Unresolved
 from syncproof.models.errors import UserError
 from syncproof.models.instance import Choices
 from syncproof.models.lowering import ActionKind
@@ -16,12 +19,13 @@ from syncproof.models.narrate import (
     NotEnabled,
     describe,
     follow,
-    narrate,
+    origins,
     puts_of,
     touched,
 )
+from syncproof.models.nodes import TooLong
 from syncproof.models.system import System
-from syncproof.models.transitions import Overfull, State, Step, Transition
+from syncproof.models.transitions import Failure, Overfull, State, Step, Transition, differences
 from syncproof.models.verdict import Question, Trace, TraceStep
 
 Taken = Sequence[tuple[State, Transition]]
@@ -49,18 +53,30 @@ def build_trace(
     system = exploration.system
     asked = frozenset(question.properties)
     full = exploration.path(finding.state) + ([finding.last.step] if finding.last else [])
-    hangs = _gets_stuck if to_the_end else is_hung
-    wrong = still_wrong(system, finding, asked, hangs)
-    past = causal_past(system, follow(system, full), finding)
-    sliced = wrong([full[i] for i in past])
+    run = follow(system, full)
+    knot = core_of_hang(system, finding.state, to_the_end) if _is_hang(finding) else {}
+    waiting = tuple(knot) if to_the_end else ()
+
+    def hangs(system: System, state: State, asked: frozenset[str]) -> bool:
+        if to_the_end:
+            return straight_on(system, state, asked, waiting) is not None
+        return is_hung(system, state, asked)
+
+    def still_waits(system: System, state: State, asked: frozenset[str]) -> bool:
+        return stays_waiting(system, state, waiting)
+
+    is_wrong = still_wrong(system, finding, asked, hangs, knot)
     if fewest:
-        taken = follow(system, full)
-        shown = past if sliced else list(range(len(full)))
+        taken = run
+        past = causal_past(system, run, finding)
+        shown = past if _is_enough(system, [full[i] for i in past], is_wrong) else range(len(run))
     else:
-        taken = without_needless_steps(sliced or follow(system, full), wrong)
-        shown = list(range(len(taken)))
-    if to_the_end and finding.failure.property == "deadlock-free":
-        taken += straight_on(system, _end_of(system, taken), asked) or []
+        seems_wrong = still_wrong(system, finding, asked, still_waits, knot) if waiting else None
+        taken = shortened(system, run, finding, is_wrong, waiting, seems_wrong)
+        shown = range(len(taken))
+    if to_the_end and _is_hang(finding):
+        taken += straight_on(system, _end_of(system, taken), asked, waiting) or []
+        run = taken
     told = told_with_causes(system, taken)
     edge, unordered = missing_edge(system, taken, told, finding)
     return Trace(
@@ -73,15 +89,19 @@ def build_trace(
         tuple(shown),
         fewest,
         edge,
-        wait_for_table(system, follow(system, full), finding),
+        wait_for_table(system, run, finding),
         unordered=unordered,
         memory=touched(system, told, awaited(system, taken, finding)),
     )
 
 
+def _is_hang(finding: Finding) -> bool:
+    return finding.failure.property == "deadlock-free"
+
+
 def awaited(system: System, taken: Taken, finding: Finding) -> set[int]:
     """The cells on which processes wait when a run has ended in a hang."""
-    if finding.failure.property != "deadlock-free":
+    if not _is_hang(finding):
         return set()
     end = taken[-1][1].state if taken else system.initial_transition().state
     nodes = [system.node(end, process) for process in range(system.processes)]
@@ -102,28 +122,33 @@ def spoken(name: object) -> str:
 
 
 def still_wrong(
-    system: System, finding: Finding, asked: frozenset[str], hangs: Hangs
-) -> Callable[..., list[tuple[State, Transition]] | None]:
-    """What tells whether a run breaks the property of ``finding`` in the same way.
+    system: System,
+    finding: Finding,
+    asked: frozenset[str],
+    hangs: Hangs,
+    knot: Mapping[int, int],
+) -> IsWrong:
+    """What tells of the end of a run whether it breaks the property of ``finding`` the same way.
 
-    It is given the last steps of the run and what was taken before, and gives all that is taken
-    if so. A run into a hang must also bring a knot of blocked processes to where they wait for
-    each other: a system may be bound to hang from its first state on.
+    A run into a hang must also bring a knot of blocked processes to where they wait for each
+    other: a system may be bound to hang from its first state on.
     """
-    is_hang = finding.failure.property == "deadlock-free"
-    knot = core_of_hang(system, finding.state, hangs is _gets_stuck) if is_hang else {}
 
-    def wrong(steps: Sequence[Step], before: Taken = ()) -> list[tuple[State, Transition]] | None:
-        try:
-            taken = [*before, *follow(system, steps, _end_of(system, before))]
-        except (NotEnabled, Overfull, UserError):
-            return None
-        state = _end_of(system, taken)
+    def is_wrong(failures: Sequence[Failure], state: State) -> bool:
         in_place = all(state[process] == node for process, node in knot.items())
-        is_wrong = in_place and breaks(system, taken, state, finding, asked, hangs)
-        return taken if is_wrong else None
+        return in_place and breaks(system, failures, state, finding, asked, hangs)
 
-    return wrong
+    return is_wrong
+
+
+def _is_enough(system: System, steps: Sequence[Step], is_wrong: IsWrong) -> bool:
+    """Whether some steps are a run that ends wrong."""
+    try:
+        taken = follow(system, steps)
+    except (NotEnabled, Overfull, TooLong, Unresolved, UserError):
+        return False
+    last = taken[-1][1] if taken else system.initial_transition()
+    return is_wrong(last.failures, last.state)
 
 
 def _end_of(system: System, taken: Taken) -> State:
@@ -132,19 +157,18 @@ def _end_of(system: System, taken: Taken) -> State:
 
 def breaks(
     system: System,
-    taken: Taken,
+    failures: Sequence[Failure],
     state: State,
     finding: Finding,
     asked: frozenset[str],
     hangs: Hangs,
 ) -> bool:
-    """Whether the run ``taken``, which ends in ``state``, ends with the failure of ``finding``."""
+    """Whether a run that ends in ``state``, its last step with ``failures``, ends with the
+    failure of ``finding``."""
     name, process = finding.failure.property, finding.failure.process
-    if finding.last is not None:
-        last = taken[-1][1] if taken else None
-        return last is not None and any(
-            each.property == name and each.process == process for each in last.failures
-        )
+    is_said = any(each.property == name and each.process == process for each in failures)
+    if is_said or finding.last is not None:
+        return is_said
     if name == "deadlock-free":
         return hangs(system, state, asked)
     if name == "race-free":
@@ -165,7 +189,7 @@ def is_hung(system: System, state: State, asked: frozenset[str]) -> bool:
         here = work.pop()
         try:
             enabled = [each for each in system.transitions(here) if each.fair]
-        except (Overfull, UserError):
+        except (Overfull, TooLong, Unresolved, UserError):
             return False
         if not enabled and system.all_done(here):
             return False
@@ -180,37 +204,51 @@ def is_hung(system: System, state: State, asked: frozenset[str]) -> bool:
     return True
 
 
-def _gets_stuck(system: System, state: State, asked: frozenset[str]) -> bool:
-    return straight_on(system, state, asked) is not None
-
-
-def without_needless_steps(
-    taken: Taken, wrong: Callable[..., list[tuple[State, Transition]] | None]
+def shortened(
+    system: System,
+    taken: Taken,
+    finding: Finding,
+    is_wrong: IsWrong,
+    waiting: Collection[int] = (),
+    seems_wrong: IsWrong | None = None,
 ) -> list[tuple[State, Transition]]:
-    """The run after leaving out every single step that it can do without, latest first."""
-    kept = list(taken)
-    shorter = True
-    while shorter:
-        shorter = False
-        for i in range(len(kept) - 1, -1, -1):
-            fewer = wrong([each.step for _, each in kept[i + 1 :]], kept[:i])
-            if fewer is not None:
-                kept, shorter = fewer, True
-    return kept
+    """The run without what it can do without: no single step, no turn round a loop is left that
+    could be left out."""
+    short = Shortening(system, taken, is_wrong, _ends(system, finding, waiting), seems_wrong)
+    short.leave_out_loops()
+    if not short.leave_out_the_unneeded():
+        short.keep_only(causal_past(system, follow(system, short.steps), finding, waiting))
+    while short.leave_out_single_steps():
+        short.leave_out_loops()
+    assert _is_enough(system, short.steps, is_wrong)
+    return follow(system, short.steps)
+
+
+def _ends(system: System, finding: Finding, waiting: Collection[int]) -> Ends | None:
+    """What of the end of a run into a failure shows it."""
+    if finding.last is not None:
+        return None
+    nodes = [system.node(finding.state, process) for process in waiting]
+    cells = {cell for node in nodes for action in node.actions for cell in action.cells}
+    everybody = range(system.processes)
+    return Ends(waiting or everybody, {system.first_cell + cell for cell in cells})
 
 
 # Causal past
 
 
-def causal_past(system: System, taken: Taken, finding: Finding) -> list[int]:
-    """The numbers of the steps that the failure depends on, in order."""
+def causal_past(
+    system: System, taken: Taken, finding: Finding, waiting: Collection[int] = ()
+) -> list[int]:
+    """The numbers of the steps that the failure depends on, in order: for a hang, what brought
+    those ``waiting`` to where they wait, all if none is named."""
     before = _dependencies(system, taken)
     wanted: list[int] = []
     if finding.last is not None:
         wanted = [len(taken) - 1]
     else:
         state = taken[-1][1].state if taken else system.initial_transition().state
-        wanted = _roots(system, taken, state)
+        wanted = _roots(system, taken, state, waiting or range(system.processes))
     past: set[int] = set()
     while wanted:
         step = wanted.pop()
@@ -220,11 +258,11 @@ def causal_past(system: System, taken: Taken, finding: Finding) -> list[int]:
     return sorted(past)
 
 
-def _roots(system: System, taken: Taken, state: State) -> list[int]:
+def _roots(system: System, taken: Taken, state: State, processes: Collection[int]) -> list[int]:
     """For a failure of a state: the last step of each process and last write of what it awaits."""
     last_step, last_write, _ = _last(system, taken)
-    roots = set(last_step.values())
-    for process in range(system.processes):
+    roots = {last_step[each] for each in processes if each in last_step}
+    for process in processes:
         for action in system.node(state, process).actions:
             roots |= {last_write[cell] for cell in action.cells if cell in last_write}
     return sorted(roots)
@@ -255,17 +293,13 @@ def _members(system: System, state: State, step: Step) -> tuple[int, ...]:
 
 
 def _written(system: System, state: State, transition: Transition) -> list[int]:
-    first = system.first_cell
-    return [
-        cell
-        for cell in range(len(system.cells))
-        if state[first + cell] != transition.state[first + cell]
-    ]
+    first, end = system.first_cell, system.first_cell + len(system.cells)
+    return [cell for cell, _ in differences(state[first:end], transition.state[first:end])]
 
 
 def _dependencies(system: System, taken: Taken) -> list[list[int]]:
     """For each step, those that it directly depends on."""
-    told = narrate(system, taken)
+    issue_of = origins(system, taken)
     found: list[list[int]] = []
     last_of: dict[int, int] = {}
     write_of: dict[int, int] = {}
@@ -281,8 +315,13 @@ def _dependencies(system: System, taken: Taken) -> list[list[int]]:
             if action.kind is ActionKind.QUIET or action.ordered:
                 needs |= set(landings.get(step.process, ()))
         else:
-            needs |= {told[number].put} if told[number].put >= 0 else set()
-            needs |= {write_of[cell] for cell in step.what if cell in write_of}
+            needs |= {issue_of[number][0]} if number in issue_of else set()
+            needs |= {
+                write_of[cell]
+                for cell in step.what
+                if cell in write_of
+                and (step.kind != "land" or taken[write_of[cell]][1].step.process == step.process)
+            }
             needs |= set(landings.get(step.process, ())) if _ordered(system) else set()
             if step.kind != "land" and step.process in last_of:
                 needs.add(last_of[step.process])

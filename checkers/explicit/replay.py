@@ -125,4 +125,5 @@ def _ends_wrong(system: System, trace: Trace, taken: object, state: State) -> bo
         if each.property == name:
             return True
     finding = Finding(Failure(name, trace.message, -1), state, None)
-    return breaks(system, taken, state, finding, frozenset(trace.question.properties), is_hung)
+    asked = frozenset(trace.question.properties)
+    return breaks(system, last.failures, state, finding, asked, is_hung)

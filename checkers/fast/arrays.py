@@ -18,8 +18,11 @@ UNKNOWN, REQUESTED, FIRST_LEAF = 0, -1, -2
 NEXT, COUNT, PENDING, REQUESTS, TERMINALS = (8 * i for i in range(5))
 CONTROL_SIZE = 8 * 5
 
-# Places in `Notes.counts`
-TRANSITIONS, HAS_FAILED = 0, 1
+# A place in `Notes.flags`
+HAS_FAILED = 0
+
+AHEAD = 256
+"""How many states are looked for at a time when a table is filled."""
 
 MOST_REQUESTS = 4096
 MOST_MOVES = (1 << 19) - 1
@@ -79,13 +82,14 @@ class Work(NamedTuple):
 
 
 class Notes(NamedTuple):
-    """What one thread found: its counts, what was said, a failing state, a racing one per cell.
+    """What one thread found: whether a step failed, what was said, the state in which one failed,
+    one for each race.
 
     ``recent`` are states that are in the table already, each where its hash says: many steps lead
     to one of them. Of several states the least is kept, whoever came first.
     """
 
-    counts: Numbers
+    flags: Flags
     said: Flags
     failing: Flags
     failed: Words
@@ -95,6 +99,13 @@ class Notes(NamedTuple):
     places: Words
     leaves: Small
     recent: Words
+
+
+class Kind(NamedTuple):
+    """What a loop is given: an array of so many dimensions, or a plain number (no type and 0)."""
+
+    dtype: str
+    dimensions: int
 
 
 def empty_words(number: int) -> Words:

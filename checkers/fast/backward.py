@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from syncproof.checkers.fast.arrays import FIRST_LEAF, MOST_MOVES
-from syncproof.checkers.fast.kernels import find, is_less, is_same, leaf_of, sort_members
+from syncproof.checkers.fast.kernels import find, inlined, is_less, is_same, leaf_of, sort_members
 
 
-@njit
+@inlined
 def step_to(to, log, state, moves, move, width):
     """Write the state behind a move."""
     for i in range(width):
@@ -17,10 +16,11 @@ def step_to(to, log, state, moves, move, width):
         to[i] = (log[state + i] & moves[at]) | moves[at + 1]
 
 
-@njit(nogil=True, cache=True)
-def predecessor(begin, end, width, heads, members, target, program, roots, spans, moves, log):
+def predecessor(
+    begin, end, width, heads, members, target, buffer, program, roots, spans, moves, log
+):
     """The least of some rows that has a step to ``target``; -1 if none has."""
-    best, found = -1, np.empty(width, np.uint64)
+    best = -1
     for row in range(begin, end):
         if best >= 0 and not is_less(log, row * width, log, best * width, width):
             continue
@@ -30,14 +30,13 @@ def predecessor(begin, end, width, heads, members, target, program, roots, spans
                 continue
             span = spans[FIRST_LEAF - child]
             for move in range(span >> 20, (span >> 20) + ((span >> 1) & MOST_MOVES)):
-                step_to(found, log, row * width, moves, move, width)
-                sort_members(found, 0, heads, members)
-                if is_same(found, 0, target, 0, width):
+                step_to(buffer, log, row * width, moves, move, width)
+                sort_members(buffer, 0, heads, members)
+                if is_same(buffer, 0, target, 0, width):
                     best = row
     return best
 
 
-@njit(nogil=True, cache=True)
 def spread_alive(
     count, width, heads, members, alive, buffer, program, roots, spans, moves, log, slots
 ):
@@ -66,14 +65,13 @@ def spread_alive(
     return marked
 
 
-@njit(nogil=True, cache=True)
 def mark(rows, width, log, slots, alive):
     """Mark some rows."""
-    for row in rows:
-        alive[find(log, row * width, width, log, slots)] = 1
+    for i in range(rows.shape[0]):
+        alive[find(log, rows[i] * width, width, log, slots)] = 1
+    return rows.shape[0]
 
 
-@njit(nogil=True, cache=True)
 def least_unmarked(first, end, width, log, slots, alive):
     """The least of some rows that is not marked; -1 if all are."""
     best = -1

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from syncproof.checkers.explicit.check import check as check_explicitly
 from syncproof.checkers.explicit.search import Budget, Exploration, Meter
@@ -51,8 +48,7 @@ def check(
             expected="pip install numba, or --engine reduced",
         )
     searching = _Searching(is_full=engine == FULL)
-    with _saying_that_it_compiles():
-        verdict = check_explicitly(instance, question, engine, budget, report, searching.search)
+    verdict = check_explicitly(instance, question, engine, budget, report, searching.search)
     return replace(verdict, notes=(*verdict.notes, *searching.notes))
 
 
@@ -87,23 +83,3 @@ class _Searching:
                 self.notes[f"symmetry: {orbit.describe(system)}, checked on the tables"] = None
             return found
         raise AssertionError("the last guess is no symmetry at all")
-
-
-@contextmanager
-def _saying_that_it_compiles() -> Iterator[None]:
-    """Say on standard error when numba begins to compile: once, as it keeps what it compiled."""
-    from numba.core import event
-
-    class Notice(event.Listener):  # type: ignore[misc]
-        said = False
-
-        def on_start(self, event: Any) -> None:
-            if not self.said:
-                print("compiling the fast engine: takes seconds, and is kept", file=sys.stderr)
-            self.said = True
-
-        def on_end(self, event: Any) -> None:
-            """Nothing to say."""
-
-    with event.install_listener("numba:compile", Notice()):
-        yield

@@ -1,8 +1,4 @@
-"""Processor instructions that numba has no words for: the wide product, prefetch, atomics.
-
-numba caches callers on disk by the content of their own file: who changes this one must touch
-`kernels.py` too.
-"""
+"""Processor instructions that numba has no words for: the wide product, prefetch, atomics."""
 
 from __future__ import annotations
 

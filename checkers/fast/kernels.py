@@ -1,7 +1,8 @@
 """The compiled loops. They know bits, decisions and moves; what these mean is `tabulation.py`'s.
 
-Arrays come one by one, not as the tuples of `arrays.py`: numba counts references to what it takes
-out of a tuple, at each use. Several threads run `expand_one` or `expand_many` on one store at the
+Those that `compiler.py` makes C functions of are undecorated, and give a number. Arrays come one by
+one, not as the tuples of `arrays.py`: numba counts references to what it takes out of a tuple, at
+each use. Several threads run `expand_one` or `expand_many` on one store at the
 same time: they claim rows, slots and places in the log by atomic instructions.
 """
 
@@ -11,6 +12,7 @@ import numpy as np
 from numba import njit
 
 from syncproof.checkers.fast.arrays import (
+    AHEAD,
     COUNT,
     FIRST_LEAF,
     HAS_FAILED,
@@ -21,7 +23,6 @@ from syncproof.checkers.fast.arrays import (
     REQUESTED,
     REQUESTS,
     TERMINALS,
-    TRANSITIONS,
     UNKNOWN,
 )
 from syncproof.checkers.fast.intrinsics import (
@@ -37,21 +38,23 @@ SECOND_FACTOR = np.uint64(0xD1B54A32D192ED03)
 ZERO, ONE = np.uint64(0), np.uint64(1)
 HALF = np.uint64(32)
 LOWER = np.uint64(0xFFFFFFFF)
-AHEAD = 256
 BUSY = np.uint64(0xFFFFFFFFFFFFFFFF)
 TWO, THREE, FOUR, FIVE = np.uint64(2), np.uint64(3), np.uint64(4), np.uint64(5)
 SIX, SEVEN, EIGHT, TWELVE = np.uint64(6), np.uint64(7), np.uint64(8), np.uint64(12)
 SIX_BITS = np.uint64(63)
 
+inlined = njit(forceinline=True, error_model="numpy")
+"""What is left to be called could raise, as far as the compiler knows."""
 
-@njit
+
+@inlined
 def mixed(word, seed):
     """A hash of two words."""
     one, other = word ^ FIRST_FACTOR, seed ^ SECOND_FACTOR
     return (one * other) ^ multiply_high(one, other)
 
 
-@njit
+@inlined
 def hash_of(words, first, width):
     """A hash of ``width`` words."""
     found = ZERO
@@ -60,7 +63,7 @@ def hash_of(words, first, width):
     return mixed(found, found)
 
 
-@njit
+@inlined
 def leaf_of(program, at, words, first):
     """Where the decisions from ``at`` on lead in a state: a leaf, or nothing known; and from
     which place of the program."""
@@ -74,7 +77,7 @@ def leaf_of(program, at, words, first):
     return at, place
 
 
-@njit
+@inlined
 def is_less(one, first, other, second, width):
     """Whether one state comes before another."""
     for i in range(width):
@@ -83,7 +86,7 @@ def is_less(one, first, other, second, width):
     return False
 
 
-@njit
+@inlined
 def keep_least(kept, at, log, first, width, is_first):
     """Keep the state at ``log[first]`` if it is the first, or comes before the one that is kept."""
     if is_first or is_less(log, first, kept, at, width):
@@ -91,7 +94,7 @@ def keep_least(kept, at, log, first, width, is_first):
             kept[at + i] = log[first + i]
 
 
-@njit
+@inlined
 def races_in(leaves, reads, writes, puts, own, raced, racing, log, first, width):
     """Note the cells on which two enabled steps of the state race."""
     for r in range(reads.shape[1]):
@@ -111,7 +114,7 @@ def races_in(leaves, reads, writes, puts, own, raced, racing, log, first, width)
             number += 1
 
 
-@njit
+@inlined
 def hear(leaves, spans, event, said, failing):
     """Note what the steps of a state say; whether one of them fails."""
     fails = False
@@ -123,7 +126,7 @@ def hear(leaves, spans, event, said, failing):
     return fails
 
 
-@njit
+@inlined
 def sort_members(words, first, heads, members):
     """Bring a state into the order in which what the members of an orbit hold is ascending."""
     for orbit in range(heads.shape[0]):
@@ -143,13 +146,13 @@ def sort_members(words, first, heads, members):
             put_bits(words, first + members[to, 0], np.uint64(members[to, 1]), mask, code)
 
 
-@njit
+@inlined
 def put_bits(words, at, shift, mask, code):
     """Replace some bits of a word."""
     words[at] = (words[at] & ~(mask << shift)) | (code << shift)
 
 
-@njit
+@inlined
 def ask(child, place, row, agent, program, requests, control):
     """Ask for the step that ``place`` of the program does not know, once."""
     if child == UNKNOWN:
@@ -161,21 +164,22 @@ def ask(child, place, row, agent, program, requests, control):
             requests[number, 2] = agent
 
 
-@njit(nogil=True, cache=True)
 def expand_one(
     end, room, block,
     program, roots, spans, moves, event, reads, writes, puts, own,
     log, slots, control,
     rows, pending, requests, terminals,
-    counts, said, failing, failed, raced, racing, buffer, places, leaves, recent,
+    flags, said, failing, failed, raced, racing, buffer, places, leaves, recent,
 ):  # fmt: skip
-    """Expand claimed rows of one word each while there is room for what a block may bring."""
+    """Expand claimed rows of one word each while there is room for what a block may bring; how many
+    steps they have."""
     size = np.uint64(slots.shape[0])
     agents, listed, judges = roots.shape[0], rows.shape[0] > 0, reads.shape[1] > 0
+    made = 0
     while atomic_load(control, COUNT) <= room:
         claimed = atomic_add(control, NEXT, np.int64(block))
         if claimed >= end:
-            return
+            break
         used = 0
         for item in range(claimed, min(claimed + block, end)):
             row = rows[item] if listed else item
@@ -212,11 +216,11 @@ def expand_one(
             if used == before:
                 terminals[atomic_add(control, TERMINALS, np.int64(1))] = row
             if speaking and hear(leaves, spans, event, said, failing):
-                keep_least(failed, 0, log, row, 1, counts[HAS_FAILED] == 0)
-                counts[HAS_FAILED] = 1
+                keep_least(failed, 0, log, row, 1, flags[HAS_FAILED] == 0)
+                flags[HAS_FAILED] = 1
             if judges:
                 races_in(leaves, reads, writes, puts, own, raced, racing, log, row, 1)
-        counts[TRANSITIONS] += used
+        made += used
         unseen, last = 0, recent.shape[0] - 1
         for i in range(used):
             key = mixed(buffer[i], buffer[i])
@@ -234,9 +238,10 @@ def expand_one(
         to = atomic_add(control, COUNT, np.int64(fresh))
         for i in range(fresh):
             log[to + i] = buffer[i]
+    return made
 
 
-@njit
+@inlined
 def insert_one(word, place, slots):
     """Put a state of one word into the table; whether it was not there."""
     wanted = word + ONE
@@ -253,21 +258,21 @@ def insert_one(word, place, slots):
             place = 0
 
 
-@njit(nogil=True, cache=True)
 def expand_many(
     end, room, block, width, heads, members,
     program, roots, spans, moves, event, reads, writes, puts, own,
     log, slots, control,
     rows, pending, requests, terminals,
-    counts, said, failing, failed, raced, racing, buffer, places, leaves, recent,
+    flags, said, failing, failed, raced, racing, buffer, places, leaves, recent,
 ):  # fmt: skip
     """`expand_one` for states of several words."""
     size = np.uint64(slots.shape[0])
     agents, listed, judges = roots.shape[0], rows.shape[0] > 0, reads.shape[1] > 0
+    made = 0
     while atomic_load(control, COUNT) <= room:
         claimed = atomic_add(control, NEXT, np.int64(block))
         if claimed >= end:
-            return
+            break
         used = 0
         for item in range(claimed, min(claimed + block, end)):
             row = rows[item] if listed else item
@@ -298,11 +303,11 @@ def expand_many(
             if used == before:
                 terminals[atomic_add(control, TERMINALS, np.int64(1))] = row
             if speaking and hear(leaves, spans, event, said, failing):
-                keep_least(failed, 0, log, state, width, counts[HAS_FAILED] == 0)
-                counts[HAS_FAILED] = 1
+                keep_least(failed, 0, log, state, width, flags[HAS_FAILED] == 0)
+                flags[HAS_FAILED] = 1
             if judges:
                 races_in(leaves, reads, writes, puts, own, raced, racing, log, state, width)
-        counts[TRANSITIONS] += used
+        made += used
         unseen, last = 0, recent.shape[0] // width - 1
         for i in range(used):
             key = hash_of(buffer, i * width, width)
@@ -316,9 +321,10 @@ def expand_many(
                 unseen += 1
         for i in range(unseen):
             insert_many(buffer, i * width, width, places[i], log, slots, control)
+    return made
 
 
-@njit
+@inlined
 def insert_many(words, first, width, key, log, slots, control):
     """Put a state of several words into the table unless it is there."""
     place = np.int64(multiply_high(key, np.uint64(slots.shape[0])))
@@ -344,7 +350,7 @@ def insert_many(words, first, width, key, log, slots, control):
             place = 0
 
 
-@njit
+@inlined
 def is_same(one, first, other, second, width):
     """Whether two states are equal."""
     same = True
@@ -353,11 +359,9 @@ def is_same(one, first, other, second, width):
     return same
 
 
-@njit(nogil=True, cache=True)
-def fill_table(count, width, log, slots):
-    """Put the first ``count`` rows of the log into an empty table."""
+def fill_table(count, width, log, slots, keys):
+    """Put the first ``count`` rows of the log into an empty table; ``keys`` is room to work in."""
     size = np.uint64(slots.shape[0])
-    keys = np.empty(AHEAD, np.uint64)
     for begin in range(0, count, AHEAD):
         end = min(count, begin + AHEAD)
         for row in range(begin, end):
@@ -372,19 +376,18 @@ def fill_table(count, width, log, slots):
                 place = place + 1 if place + 1 < slots.shape[0] else 0
             tagged = ((key << HALF) & ~LOWER) | np.uint64(row + 1)
             slots[place] = log[row] + ONE if width == 1 else tagged
+    return count
 
 
-@njit(nogil=True, cache=True)
-def spread_table(before, slots):
-    """Bring a table of states of one word that had ``before`` slots to its new size, in place.
+def spread_table(end, slots, taken):
+    """Bring a table of states of one word to its new size, in place; up to ``end`` its slots are as
+    they were before. Gives 0, or how far it came when a run is too long for ``taken``.
 
     A place grows with its hash, so a run of full slots goes to where it begins or above. From the
     last run to the first, each is taken out and put in again: those above it are not disturbed,
     and what comes to lie below, behind the end, is in the first run and taken out with it.
     """
-    taken = np.empty(1024, np.uint64)
     size = np.uint64(slots.shape[0])
-    end = before
     while end > 0:
         if slots[end - 1] == ZERO:
             end -= 1
@@ -393,7 +396,7 @@ def spread_table(before, slots):
         while begin > 0 and slots[begin - 1] != ZERO:
             begin -= 1
         if end - begin > taken.shape[0]:
-            taken = np.empty(2 * (end - begin), np.uint64)
+            break
         for i in range(begin, end):
             taken[i - begin] = slots[i]
             slots[i] = ZERO
@@ -404,9 +407,10 @@ def spread_table(before, slots):
                 place = place + 1 if place + 1 < slots.shape[0] else 0
             slots[place] = taken[i]
         end = begin
+    return end
 
 
-@njit
+@inlined
 def find(words, first, width, log, slots):
     """The place in the table of a state that is there."""
     size = np.uint64(slots.shape[0])

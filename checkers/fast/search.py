@@ -8,7 +8,7 @@ many threads there are.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -23,7 +23,7 @@ from syncproof.checkers.explicit.search import (
     race_pairs,
     resident_bytes,
 )
-from syncproof.checkers.fast import backward, kernels
+from syncproof.checkers.fast import machine_code
 from syncproof.checkers.fast.arrays import (
     AT_ONCE,
     COUNT,
@@ -33,7 +33,6 @@ from syncproof.checkers.fast.arrays import (
     PENDING,
     REQUESTS,
     TERMINALS,
-    TRANSITIONS,
     Notes,
     Steps,
     Work,
@@ -225,25 +224,26 @@ class Search:
             room = min(room, self.meter.budget.states - self.meter.states)
         room += self._states.rows
 
-        def call(notes: Notes) -> None:
+        def call(notes: Notes) -> Callable[[], int]:
             shared = (*self.steps, *self._states.store, *self._work, *notes)
             if self.layout.words == 1:
-                kernels.expand_one(until, room, block, *shared)
-            else:
-                kernels.expand_many(
-                    until, room, block, self.layout.words, *self.layout.order(), *shared
-                )
+                return machine_code.prepared("expand_one", until, room, block, *shared)
+            several = (self.layout.words, *self.layout.order())
+            return machine_code.prepared("expand_many", until, room, block, *several, *shared)
 
+        calls = [call(notes) for notes in self._notes[:threads]]
         if threads == 1 or self._pool is None:
-            call(self._notes[0])
+            made = [calls[0]()]
         else:
-            list(self._pool.map(call, self._notes))
+            made = list(self._pool.map(lambda each: each(), calls))
+        self.found.transitions += sum(made)
+        self.meter.transitions += sum(made)
 
     def _new_notes(self, size: int, rows: int) -> Notes:
         races, words = len(self.assembly.races), self.layout.words
         recent = min(MOST_RECENT, max(1 << 10, 1 << rows.bit_length()))
         return Notes(
-            np.zeros(8, np.int64),
+            np.zeros(1, np.uint8),
             np.zeros(len(self.tabulation.events), np.uint8),
             self.tabulation.failing(),
             empty_words(words),
@@ -256,10 +256,6 @@ class Search:
         )
 
     def _count(self) -> None:
-        for notes in self._notes:
-            self.found.transitions += int(notes.counts[TRANSITIONS])
-            self.meter.transitions += int(notes.counts[TRANSITIONS])
-            notes.counts[TRANSITIONS] = 0
         self.meter.states += self.count - self._counted
         self._counted = self.count
 
@@ -307,7 +303,7 @@ class Search:
             raced = [self._row(n.racing, number) for n in self._notes if n.raced[number]]
             if raced:
                 self._note_race(number, self.layout.unpack(min(raced)))
-        failed = [self._row(n.failed, 0) for n in self._notes if n.counts[HAS_FAILED]]
+        failed = [self._row(n.failed, 0) for n in self._notes if n.flags[HAS_FAILED]]
         if failed:
             self._fail(self.layout.unpack(min(failed)))
             return True
@@ -402,14 +398,15 @@ class Search:
         words, store = self.layout.words, (self._states.log, self._states.slots)
         self._ask_for(len(self._states.slots))
         alive: Any = np.zeros(len(self._states.slots), np.uint8)
-        backward.mark(np.array(self._good, np.int64), words, *store, alive)
+        machine_code.run("mark", np.array(self._good, np.int64), words, *store, alive)
         buffer = empty_words(words)
         moves, order = self._moves(), self.layout.order()
-        while backward.spread_alive(self.count, words, *order, alive, buffer, *moves, *store):
+        known = (words, *order, alive, buffer, *moves, *store)
+        while machine_code.run("spread_alive", self.count, *known):
             self._look_at_limits(0)
         for level, first in enumerate(self.levels[:-1]):
             end = self.levels[level + 1]
-            row = int(backward.least_unmarked(first, end, words, *store, alive))
+            row = machine_code.run("least_unmarked", first, end, words, *store, alive)
             if row >= 0:
                 message = "no run from here lets every process finish"
                 state = self._trace_back(self.state(row), level)
@@ -426,10 +423,11 @@ class Search:
         if not self.keeps:
             raise NeedsAll
         words, order, moves = self.layout.words, self.layout.order(), self._moves()
-        targets = [self.layout.pack(state)]
+        targets, buffer = [self.layout.pack(state)], empty_words(words)
         for before in range(level - 1, -1, -1):
             rows = self.levels[before], self.levels[before + 1]
-            row = backward.predecessor(*rows, words, *order, targets[-1], *moves, self._states.log)
+            known = (words, *order, targets[-1], buffer, *moves, self._states.log)
+            row = machine_code.run("predecessor", *rows, *known)
             targets.append(self._states.words(row).copy())
         here = self.start.state
         for target in reversed(targets[:-1]):

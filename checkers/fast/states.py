@@ -7,16 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from syncproof.checkers.fast import kernels
-from syncproof.checkers.fast.arrays import CONTROL_SIZE, COUNT, Store, Words, empty_words
+from syncproof.checkers.fast import machine_code
+from syncproof.checkers.fast.arrays import AHEAD, CONTROL_SIZE, COUNT, Store, Words, empty_words
 from syncproof.checkers.fast.layout import Layout, repacked
 from syncproof.models.transitions import State
 
 FIRST_ROWS, FIRST_SLOTS = 1 << 12, 1 << 13
-GROWTH_OF_LOG = 1.25
+GROWTH_OF_LOG = 1.0625
 GROWTH_OF_TABLE, GROWTH_OF_LARGE_TABLE = 2.0, 1.25
 LARGE_TABLE = 1 << 24
 FULLEST = 0.85
+LONGEST_RUN = 1 << 10
 
 
 class States:
@@ -66,7 +67,7 @@ class States:
     def forget(self, end: int) -> None:
         """Keep only the rows from ``end`` on, as the first ones."""
         left = self.rows - end
-        self.log[:left] = self.log[end : end + left].copy()
+        self.log[:left] = self.log[end : end + left]
         self._forgotten += end
         self.control[COUNT] = left
 
@@ -94,14 +95,16 @@ class States:
         self._ask_for(8 * (size - before))
         if self.layout.words == 1:
             self.slots.resize(size, refcheck=False)
-            kernels.spread_table(before, self.slots)
+            taken = empty_words(LONGEST_RUN)
+            while before := machine_code.run("spread_table", before, self.slots, taken):
+                taken = empty_words(2 * len(taken))
         else:
             self.slots = empty_words(0)
             self.slots = empty_words(size)
             self._fill_table()
 
     def _fill_table(self) -> None:
-        kernels.fill_table(self.rows, self.layout.words, self.log, self.slots)
+        fill_table(self.rows, self.layout.words, self.log, self.slots)
 
     def repack(self, spots: Sequence[tuple[int, int, int]], words: int) -> None:
         """Take over a new arrangement of the layout; ``spots`` and ``words`` are of the last."""
@@ -111,5 +114,10 @@ class States:
             known, count = self.slots[self.slots != 0] - np.uint64(1), self.count
         self.slots = empty_words(max(FIRST_SLOTS, int(self.count / FULLEST) + 1))
         known = repacked(known, count, spots, words, self.layout)
-        kernels.fill_table(count, self.layout.words, known, self.slots)
+        fill_table(count, self.layout.words, known, self.slots)
         self.log = known if self.keeps else repacked(self.log, self.rows, spots, words, self.layout)
+
+
+def fill_table(count: int, words: int, log: Words, slots: Words) -> None:
+    """Put the first ``count`` rows of a log into an empty table."""
+    machine_code.run("fill_table", count, words, log, slots, empty_words(AHEAD))

@@ -168,7 +168,7 @@ class Role:
         read = self._rounds_read(shapes, values, rounds)
         tests = [self._test(test, base, start, read) for test in edge.tests]
         for origin in edge.kept:
-            i, was = read[origin]
+            i, was = _found(origin, read)
             residue = (was - start) % self.modulus
             tests.append(self._difference((i, residue), (OWN, base - start), was - base))
         return Case(tuple(dict.fromkeys(each for each in tests if each is not None)), edge)
@@ -216,7 +216,7 @@ class Role:
         origin, value = term
         if origin is None:
             return OWN, value - start
-        i, was = read[origin]
+        i, was = _found(origin, read)
         residue = (was - start) % self.modulus
         return i, residue + value - was
 
@@ -227,6 +227,13 @@ class Role:
         if i == j:
             return None
         return i, j, "==", (result - a + b) // self.modulus
+
+
+def _found(origin: Hashable, read: dict[Hashable, tuple[int, int]]) -> tuple[int, int]:
+    """The round of an origin that was read in this step, and its number."""
+    if origin not in read:
+        raise NotCovered("the cut does not cover a block that is read in several steps")
+    return read[origin]
 
 
 def holds(tests: Sequence[Test], own: Any, read: Sequence[Any]) -> Any:

@@ -143,7 +143,8 @@ def _why_stopped(graph: Graph) -> str:
 def _judge_progress(explored: Explored) -> None:
     for graph, choices in zip(explored.graphs, explored.choices, strict=True):
         for process, states in cannot_end(graph).items():
-            state = min(states, key=lambda each: graph.parents[each][2])
+            surely = cannot_end(graph, whatever_is_chosen=True).get(process)
+            state = min(surely or states, key=lambda each: graph.parents[each][2])
             message = "no run from here lets every process finish"
             found = Found(Failure("deadlock-free", message, process), state)
             explored.findings.append((found, graph, choices))

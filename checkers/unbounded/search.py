@@ -258,28 +258,29 @@ class _Search:
         return found
 
 
-def cannot_end(graph: Graph) -> dict[int, list[State]]:
+def cannot_end(graph: Graph, *, whatever_is_chosen: bool = False) -> dict[int, list[State]]:
     """For each process the states from which it may be that it never ends its round or returns.
 
     A step that makes a choice counts as leading there only if all of its answers do, so the
-    choices may be made by an adversary, as late as they come.
+    choices may be made by an adversary, as late as they come; ``whatever_is_chosen`` asks for the
+    states from which it never does, choices made as they would have to be.
     """
     return {
         process: found
         for process in range(graph.system.processes)
-        if (found := _cannot_end(graph, process))
+        if (found := _cannot_end(graph, process, whatever_is_chosen))
     }
 
 
-def _cannot_end(graph: Graph, process: int) -> list[State]:
-    waiting: dict[tuple[State, Step], int] = {}
-    backward: dict[State, list[tuple[State, Step]]] = {}
+def _cannot_end(graph: Graph, process: int, whatever_is_chosen: bool) -> list[State]:
+    waiting: dict[tuple[State, Step | Arc], int] = {}
+    backward: dict[State, list[tuple[State, Step | Arc]]] = {}
     good: set[State] = set()
     for state, arcs in graph.arcs.items():
         if graph.system.node(state, process).state == "done":
             good.add(state)
         for arc in arcs:
-            key = (state, arc.step)
+            key = (state, arc if whatever_is_chosen else arc.step)
             waiting[key] = waiting.get(key, 0) + 1
             if process in arc.ended:
                 waiting[key] -= 1

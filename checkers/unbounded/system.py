@@ -233,6 +233,12 @@ class RoundSystem(System):
             found = self._horizons[nodes] = min(rounds, default=0) - 1 - self.channel.lookback
         return found
 
+    def told_apart(self, found: list[Transition]) -> list[Transition]:
+        """Numbers for the steps of the fabric that are alike; those of a process that are alike are
+        one step under several answers to a choice, and stay one."""
+        own = [each for each in found if each.step.kind == "process"]
+        return own + super().told_apart([each for each in found if each.step.kind != "process"])
+
     def nothing_in_flight_of_all(self, state: State) -> bool:
         """Whether every outbox is empty."""
         return not any(state[self.first_outbox : self.first_cache])

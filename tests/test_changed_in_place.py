@@ -1,0 +1,266 @@
+"""What a role puts or says stays as it was: what may be changed in place afterwards is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import pytest
+
+from syncproof.checkers.certificate.check import check as check_by_certificate
+from syncproof.checkers.explicit.check import question_of
+from syncproof.checkers.explicit.search import Budget
+from syncproof.models.core import Core
+from syncproof.models.errors import UserError
+from syncproof.models.memory import Ghost, Region
+from syncproof.models.protocol import Protocol, role
+from syncproof.models.values import SENTINEL, Opaque, Part, Torn, changeable
+from syncproof.models.verdict import Answer
+from tests.small import instance, verdict
+
+
+class Message:
+    """A message that is filled anew."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+@dataclass(frozen=True)
+class Frozen:
+    """A message that is as it was made, but for what it holds."""
+
+    held: Any
+
+
+class Colour(Enum):
+    RED = 1
+
+
+class Counter:
+    """A function that keeps how often it was asked."""
+
+    def __init__(self) -> None:
+        self.times = 0
+
+    def __call__(self, old: Any) -> int:
+        self.times += 1
+        return self.times
+
+
+LOG: list[int] = []
+LIMIT, TIMES = 3, 0
+
+
+def counted(old: Any) -> int:
+    global TIMES
+    TIMES += 1
+    return TIMES
+
+
+def logged(old: Any) -> int:
+    return helped()
+
+
+def helped() -> int:
+    return len(LOG)
+
+
+def with_a_default(old: Any, seen: list[int] = []) -> int:  # noqa: B006
+    seen.append(1)
+    return len(seen)
+
+
+def below(old: Any) -> int:
+    return min(copy(old) + 1, LIMIT)
+
+
+def first_is_one(_: Any, seen: Any) -> bool:
+    return bool(seen[0] == 1)
+
+
+def giving(value: Any) -> Callable[..., Any]:
+    """The name of a ghost function that gives a list."""
+    return {"a list": lambda old: [1]}[value]
+
+
+class Saying(Protocol):
+    """One process; ``act`` of a subclass is what it does."""
+
+    def memory(self) -> None:
+        self.slot = Region(owner=0, block=8)
+        self.ghost = Ghost(0)
+
+    @role(on=[0])
+    async def worker(self, core: Core) -> None:
+        await self.act(core)
+        await core.put(self.slot[0], 1)
+        await core.quiet()
+
+    async def act(self, core: Core) -> None:
+        """To be said."""
+
+
+class Argument(Saying):
+    """The check fails where it is said, and would hold where it is judged."""
+
+    async def act(self, core: Core) -> None:
+        seen = [0]
+        core.ghost_check(self.ghost, first_is_one, seen, message="is one")  # type: ignore[arg-type]
+        seen[0] = 1
+
+
+class Put(Saying):
+    """What was put is read as it was put."""
+
+    async def act(self, core: Core) -> None:
+        message = Message(0)
+        await core.put(self.slot[0], message)
+        await core.quiet()
+        message.number = 1
+        found = await core.load(self.slot[0])
+        core.check(found.number == 1, "changed in memory without a landing")
+
+
+class Swapped(Saying):
+    async def act(self, core: Core) -> None:
+        await core.swap(self.slot[0], Message(0))
+
+
+class Named(Saying):
+    async def act(self, core: Core) -> None:
+        await core.put(self.slot[0], core.payload(0, Message(0), 0))
+
+
+class Keyed(Saying):
+    async def act(self, core: Core) -> None:
+        core.ghost_update(self.ghost, below, key=Message(0))
+
+
+class Callable_(Saying):
+    async def act(self, core: Core) -> None:
+        core.ghost_update(self.ghost, Counter())
+
+
+class Global(Saying):
+    async def act(self, core: Core) -> None:
+        core.ghost_update(self.ghost, counted)
+
+
+class Logged(Saying):
+    async def act(self, core: Core) -> None:
+        core.ghost_update(self.ghost, logged)
+
+
+class Default(Saying):
+    async def act(self, core: Core) -> None:
+        core.ghost_update(self.ghost, with_a_default)
+
+
+class Given(Saying):
+    async def act(self, core: Core) -> None:
+        core.ghost_update(self.ghost, giving("a list"))
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [Argument, Put, Swapped, Named, Keyed, Callable_, Global, Logged, Default, Given],
+)
+def test_what_may_be_changed_later_is_refused(kind: type[Protocol]) -> None:
+    """No engine looks at an object, or asks a function, that may be otherwise by then."""
+    made = instance(kind, ranks=1)
+    with pytest.raises(UserError):
+        verdict(made)
+    try:
+        found = check_by_certificate(made, question_of(made, "x"), "certificate", Budget())
+    except UserError:
+        return
+    assert found.answer is Answer.UNDECIDED
+
+
+class Plain(Saying):
+    async def act(self, core: Core) -> None:
+        core.ghost_update(self.ghost, below)
+        core.ghost_update(self.ghost, max, 2)
+        core.ghost_check(self.ghost, lambda held: held == 2, message="two")
+        await core.put(self.slot[0], Frozen((1, "a")))
+
+
+def test_what_stays_as_it_is_is_not_refused() -> None:
+    """Functions of their arguments and of constants, and frozen dataclasses, are as before."""
+    assert verdict(instance(Plain, ranks=1)).answer is Answer.PROVED
+
+
+def test_only_what_nobody_can_change_is_let_pass() -> None:
+    """Objects are looked into as far as they hold others."""
+    lasting = (1, 1.5, "a", None, b"a", Colour.RED, Fraction(1, 2), frozenset({1}), int, range(2))
+    for value in (*lasting, lasting, SENTINEL, Part(0, 1, (0, 1), 2, "lead"), Torn((1, 2))):
+        assert not changeable(value) and not changeable(Frozen(value))
+    for value in ([1], {1}, {1: 2}, Message(1), bytearray(b"a"), (1, [2]), lambda: 1):
+        assert changeable(value) and changeable(Frozen(value))
+        assert changeable(Part(0, 1, value, 2, "lead")) and changeable(Torn((value,)))
+        assert changeable(Opaque(value))
+
+
+class Shared:
+    """What roles must not tell each other by."""
+
+    number = 0
+    seen: ClassVar[list[int]] = []
+
+
+class Telling(Protocol):
+    """Rank 1 looks at what rank 0 has left behind beside memory: nothing orders the two."""
+
+    def memory(self) -> None:
+        self.slot = Region(owner=0, block=8)
+
+    @role(on=[0])
+    async def first(self, core: Core) -> None:
+        self.tell()
+        await core.quiet()
+
+    @role(on=[1])
+    async def second(self, core: Core) -> None:
+        await core.quiet()
+        core.check(self.is_told(), "rank 0 was first")
+
+    def tell(self) -> None:
+        Shared.number += 1
+
+    def is_told(self) -> bool:
+        return Shared.number > 0
+
+
+class TellingByList(Telling):
+    def tell(self) -> None:
+        Shared.seen.append(1)
+
+    def is_told(self) -> bool:
+        return len(Shared.seen) > 0
+
+
+class TellingByGlobal(Telling):
+    def tell(self) -> None:
+        global TIMES
+        TIMES += 1
+
+    def is_told(self) -> bool:
+        return TIMES > 0
+
+
+@pytest.mark.parametrize("kind", [Telling, TellingByList, TellingByGlobal])
+@pytest.mark.parametrize("engine", ["reference", "certificate"])
+def test_what_roles_share_beside_memory_must_stay_as_it_is(
+    kind: type[Protocol], engine: str
+) -> None:
+    """A class, a list or a name of a module is no memory: nothing says when a store to it lands."""
+    made = instance(kind, ranks=2)
+    with pytest.raises(UserError, match="changes what other roles and runs see"):
+        if engine == "reference":
+            verdict(made)
+        check_by_certificate(made, question_of(made, "x"), "certificate", Budget())
