@@ -164,3 +164,11 @@ def test_nothing_is_left_to_leave_out() -> None:
                 assert end is None or not fails(*end), f"seed {seed}, step {i}"
             count += 1
     assert count > 150
+
+
+def test_what_cannot_be_judged_is_left_whole() -> None:
+    """Where nobody can tell that a run fails, all of it is shown."""
+    for _, system, finding, steps in runs_into_failures(range(10)):
+        taken = follow(system, steps)
+        left = shortened(system, taken, finding, lambda *_: False)
+        assert [each.step for _, each in left] == steps

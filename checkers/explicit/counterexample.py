@@ -189,7 +189,7 @@ def is_hung(system: System, state: State, asked: frozenset[str]) -> bool:
         here = work.pop()
         try:
             enabled = [each for each in system.transitions(here) if each.fair]
-        except (Overfull, TooLong, Unresolved, UserError):
+        except (Overfull, UserError):
             return False
         if not enabled and system.all_done(here):
             return False
@@ -213,15 +213,14 @@ def shortened(
     seems_wrong: IsWrong | None = None,
 ) -> list[tuple[State, Transition]]:
     """The run without what it can do without: no single step, no turn round a loop is left that
-    could be left out."""
+    could be left out. All of it where it takes too long to tell of a hang that it is one."""
     short = Shortening(system, taken, is_wrong, _ends(system, finding, waiting), seems_wrong)
     short.leave_out_loops()
     if not short.leave_out_the_unneeded():
         short.keep_only(causal_past(system, follow(system, short.steps), finding, waiting))
     while short.leave_out_single_steps():
         short.leave_out_loops()
-    assert _is_enough(system, short.steps, is_wrong)
-    return follow(system, short.steps)
+    return follow(system, short.steps) if _is_enough(system, short.steps, is_wrong) else [*taken]
 
 
 def _ends(system: System, finding: Finding, waiting: Collection[int]) -> Ends | None:

@@ -40,7 +40,7 @@ def is_stuck(system: System, state: State) -> bool:
     """
     try:
         return _Straight(system, state).ends_stuck()
-    except (Overfull, TooLong, Unresolved, UserError):
+    except (Overfull, TooLong, UserError):
         return False
 
 
