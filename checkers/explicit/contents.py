@@ -16,6 +16,8 @@ from syncproof.models.system import System
 from syncproof.models.transitions import State
 
 MOST_CONTENTS = 32
+MOST_WRITES = 20_000
+"""Of one abstract run, each on all that an atom may hold."""
 
 
 class GiveUp(Exception):
@@ -68,7 +70,7 @@ class Atoms:
 class AbstractMemory:
     """The contents of all atoms from ``state`` on; ``grown`` is told of each atom that gains some.
 
-    Raises `GiveUp` when an atom has more than `MOST_CONTENTS`.
+    Raises `GiveUp` when an atom has more than `MOST_CONTENTS`, or after `MOST_WRITES`.
     """
 
     def __init__(
@@ -81,6 +83,7 @@ class AbstractMemory:
         self._effects: dict[int, dict[Effect, int]] = {}
         self._instances: set[tuple[int, Hashable]] = set()
         self._updates: dict[Effect, tuple[int, dict[tuple[int | None, int], None]]] = {}
+        self._written = 0
 
     # Reading
 
@@ -200,6 +203,9 @@ class AbstractMemory:
                 yield (*held[:index], new, *held[index + 1 :])
 
     def _may_hold(self, atom: int, held: Contents, usage: Usage) -> None:
+        self._written += 1
+        if self._written > MOST_WRITES:
+            raise GiveUp
         known = self.contents(atom)
         usages = known.get(held, [])
         if any(each <= usage for each in usages):
