@@ -91,14 +91,14 @@ def _function_stands(function: types.FunctionType, met: set[int]) -> bool:
     key = id(function.__code__), id(function.__globals__)
     known = _BARE.get(key)
     if known is None:
-        stands = _is_standing(function, met) if _is_of_package(function) else None
-        known = _BARE[key] = function, stands
+        is_told = _is_of_package(function) and not (_met(function.__code__) or ((), ()))[1]
+        known = _BARE[key] = function, _is_standing(function, met) if is_told else None
     return _is_standing(function, met) if known[1] is None else known[1]
 
 
 _BARE: dict[tuple[int, int], tuple[types.FunctionType, bool | None]] = {}
 """Of bare functions of one text, one of them, and whether they all stand; None if that is not told
-by the text, as a user's module may bind its names anew."""
+by the text, as a user's module may bind its names anew, and a subclass what a method asks for."""
 
 
 def _is_bare(function: types.FunctionType) -> bool:
@@ -121,13 +121,10 @@ def _is_of_package(function: types.FunctionType) -> bool:
 
 def _is_standing(function: types.FunctionType, met: set[int]) -> bool:
     met.add(id(function))
-    code = function.__code__
-    known = _MET.get(id(code))  # the hash of code takes as long as all the rest
-    if known is None:
-        known = _MET[id(code)] = code, _looked_at(code)
-    if known[1] is None or function.__kwdefaults__:
+    looked_at = _met(function.__code__)
+    if looked_at is None or function.__kwdefaults__:
         return False
-    names, attributes = known[1]
+    names, attributes = looked_at
     try:
         inside = [cell.cell_contents for cell in function.__closure__ or ()]
     except ValueError:
@@ -144,20 +141,38 @@ def _is_standing(function: types.FunctionType, met: set[int]) -> bool:
 
 
 def _methods(function: types.FunctionType, attributes: tuple[str, ...]) -> list[Any]:
-    """What the function may call of a protocol whose method it is, or over which it closes."""
+    """What the function may call of a protocol whose method it is, or over which it closes.
+
+    It may be the method of any subclass.
+    """
     owners = [cell.cell_contents for cell in function.__closure__ or ()]
-    kinds = [type(each) for each in owners if isinstance(each, Protocol)]
+    kinds = {type(each) for each in owners if isinstance(each, Protocol)}
     owner = function.__globals__.get(function.__qualname__.partition(".")[0])
-    kinds += [owner] if isinstance(owner, type) and issubclass(owner, Protocol) else []
+    if isinstance(owner, type) and issubclass(owner, Protocol):
+        kinds |= _family(owner)
     found = [getattr(kind, name, None) for kind in kinds for name in attributes]
     got = (each.fget if isinstance(each, property) else each for each in found)
     return [each for each in got if isinstance(each, types.FunctionType)]
 
 
-_MET: dict[int, tuple[types.CodeType, tuple[tuple[str, ...], tuple[str, ...]] | None]] = {}
+def _family(kind: type) -> set[type]:
+    """A class and all that derive from it."""
+    return {kind}.union(*map(_family, type.__subclasses__(kind)))
 
 
-def _looked_at(code: types.CodeType) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+LookedAt = tuple[tuple[str, ...], tuple[str, ...]]
+_MET: dict[int, tuple[types.CodeType, LookedAt | None]] = {}
+
+
+def _met(code: types.CodeType) -> LookedAt | None:
+    """`_looked_at`, once for each code: to hash it takes as long as all the rest."""
+    known = _MET.get(id(code))
+    if known is None:
+        known = _MET[id(code)] = code, _looked_at(code)
+    return known[1]
+
+
+def _looked_at(code: types.CodeType) -> LookedAt | None:
     """What code looks up outside, and which attributes it asks for; None if it binds something."""
     names, attributes = list[str](), list[str]()
     for each in dis.get_instructions(code):

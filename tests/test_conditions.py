@@ -13,6 +13,7 @@ import pytest
 from syncproof.checkers.certificate import certify
 from syncproof.checkers.explicit.check import question_of
 from syncproof.models import conditions
+from syncproof.models.bounds import Bounds
 from syncproof.models.conditions import leaves_no_trace
 from syncproof.models.core import Core
 from syncproof.models.errors import UserError
@@ -177,6 +178,37 @@ def test_plain_conditions_are_asked_as_they_are() -> None:
 def reads(held: Any) -> Callable[[int], bool]:
     """A condition on a number, or on what an object holds."""
     return lambda flag: flag == getattr(held, "number", held)
+
+
+class Due(Protocol):
+    """Its method asks for what a subclass may say otherwise."""
+
+    @property
+    def least(self) -> int:
+        """The least value that is due."""
+        return 1
+
+    def is_due(self, value: int) -> bool:
+        """A condition."""
+        return value >= self.least
+
+
+SEEN: list[int] = []
+
+
+class Keeps(Due):
+    """Its limit counts how often it was asked."""
+
+    @property
+    def least(self) -> int:
+        """One more each time."""
+        SEEN.append(0)
+        return len(SEEN)
+
+
+def test_what_a_subclass_says_otherwise_is_looked_at() -> None:
+    """A method that asks for a property keeps something if that of a subclass does."""
+    assert not leaves_no_trace(Keeps(Bounds()).is_due)
 
 
 def test_functions_of_one_text_are_looked_at_one_by_one() -> None:
