@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import pytest
 
 from syncproof.checkers.certificate.check import check as check_by_certificate
+from syncproof.checkers.emulator.random_runs import look_for_violation
 from syncproof.checkers.explicit.check import question_of
 from syncproof.checkers.explicit.search import Budget
 from syncproof.models.core import Core
@@ -264,3 +265,21 @@ def test_what_roles_share_beside_memory_must_stay_as_it_is(
         if engine == "reference":
             verdict(made)
         check_by_certificate(made, question_of(made, "x"), "certificate", Budget())
+
+
+class ToldOnce(Telling):
+    """What is set once is there from the start of all later runs."""
+
+    def tell(self) -> None:
+        Shared.seen[:] = [7]
+
+    def is_told(self) -> bool:
+        return Shared.seen == [7]
+
+
+def test_random_runs_leave_nothing_to_the_search_behind_them() -> None:
+    """What a random run has changed would be as it is from the start of the search."""
+    Shared.seen[:] = []
+    made = instance(ToldOnce, ranks=2)
+    with pytest.raises(UserError, match="changes what other roles and runs see"):
+        look_for_violation(made, question_of(made, "x"), Budget())

@@ -9,9 +9,7 @@ from typing import Any
 
 from syncproof.models.core import Unresolved
 from syncproof.models.errors import UserError
-from syncproof.models.identity import Identity, Refusal, discard, self_test
-from syncproof.models.identity_scan import Refused
-from syncproof.models.identity_walk import Environment
+from syncproof.models.identity import Identity, Refusal, discard
 from syncproof.models.instance import Parts
 from syncproof.models.nodes import same
 from syncproof.models.operations import (
@@ -25,6 +23,7 @@ from syncproof.models.operations import (
     Statement,
 )
 from syncproof.models.saying import check_held
+from syncproof.models.shared import Shared
 from syncproof.models.values import token_text
 
 MOST_RUN_TWICE = 32
@@ -61,7 +60,7 @@ class LiveRoles:
         ]
         self._spares: dict[int, tuple[int, CoroutineType[Any, Any, Any]]] = {}
         self._identities: dict[int, Identity] = {}
-        self._shared = _shared(parts, self._coroutines)
+        self._shared = Shared(parts.protocol, self._coroutines)
 
     def resume(self, process: int, value: Any) -> Operation | None:
         """Feed a process what it read, and judge what it says: what it waits to do then."""
@@ -151,12 +150,7 @@ class LiveRoles:
             discard(each)
         for _, spare in self._spares.values():
             discard(spare)
-        changed = "" if self._shared is None else self._shared.changed()
-        if changed:
-            raise UserError(
-                f"a role changes what other roles and runs see: {changed}",
-                expected="a role keeps what it changes in its own local variables",
-            )
+        self._shared.refuse_change()
 
     # Other values than those that were read
 
@@ -231,21 +225,6 @@ class LiveRoles:
             states.append(self.state(process, coroutine, each))
             discard(coroutine)
         return bool(states[0] == states[1])
-
-
-def _shared(parts: Parts, coroutines: list[CoroutineType[Any, Any, Any]]) -> Environment | None:
-    """What roles reach beside their own variables, under watch; None where it cannot be told."""
-    if self_test():
-        return None
-    codes = {each.cr_code: each for each in coroutines}
-    try:
-        found = Environment((parts.protocol,))
-        for code, coroutine in codes.items():
-            assert coroutine.cr_frame is not None
-            found.adopt_code(code, coroutine.cr_frame.f_globals)
-    except Refused:
-        return None
-    return found
 
 
 @cache

@@ -25,9 +25,11 @@ from syncproof.checkers.explicit.search import Budget, Exploration, Finding
 from syncproof.checkers.explicit.stuck import is_stuck
 from syncproof.models.core import Unresolved
 from syncproof.models.errors import UserError
+from syncproof.models.identity import discard
 from syncproof.models.instance import Choices, Instance
 from syncproof.models.memory import Cell, Layout
 from syncproof.models.nodes import TooLong
+from syncproof.models.shared import Shared
 from syncproof.models.transitions import Failure, Overfull, State, Step
 from syncproof.models.verdict import Answer, PropertyVerdict, Question, Verdict
 
@@ -41,8 +43,21 @@ def look_for_violation(instance: Instance, question: Question, budget: Budget) -
     """A violation that random runs find, with its trace; None says nothing at all.
 
     The seeds are 0, 1, ... with each adversary in turn, so that the answer is always the same,
-    unless the budget of time is used. Steps of runs count as states.
+    unless the budget of time is used. Steps of runs count as states. Raises `UserError` if a role
+    has changed what a search after them would find changed from the start.
     """
+    parts = instance.parts({})
+    coroutines = [each.start() for each in parts.roles]
+    shared = Shared(parts.protocol, coroutines)
+    for each in coroutines:
+        discard(each)
+    try:
+        return _looked(instance, question, budget)
+    finally:
+        shared.refuse_change()
+
+
+def _looked(instance: Instance, question: Question, budget: Budget) -> Verdict | None:
     left, asked = min(MOST_STEPS, budget.states or MOST_STEPS), question.properties
     began = time.monotonic()
     for seed in range(MOST_RUNS):
