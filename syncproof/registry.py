@@ -203,22 +203,30 @@ def _load(path: Path) -> ModuleType:
 @contextmanager
 def _beside(path: Path) -> Iterator[None]:
     """As for a script, modules in the file's folder can be imported while it is."""
-    folder = str(path.resolve().parent)
-    sys.path.insert(0, folder)
-    known = sys.path_importer_cache.pop(folder, None)
-    sys.path_importer_cache[folder] = FileFinder(
-        folder,
-        (ExtensionFileLoader, EXTENSION_SUFFIXES),
-        (_FromSource, SOURCE_SUFFIXES),
-        (SourcelessFileLoader, BYTECODE_SUFFIXES),
-    )
+    folder = path.resolve().parent
+
+    def hook(place: str) -> FileFinder:
+        inside = Path(place)
+        if not inside.is_relative_to(folder) or "site-packages" in inside.parts:
+            raise ImportError(f"{place} is not of the protocol", path=place)
+        return FileFinder(
+            place,
+            (ExtensionFileLoader, EXTENSION_SUFFIXES),
+            (_FromSource, SOURCE_SUFFIXES),
+            (SourcelessFileLoader, BYTECODE_SUFFIXES),
+        )
+
+    sys.path.insert(0, str(folder))
+    sys.path_hooks.insert(0, hook)
+    known = sys.path_importer_cache.pop(str(folder), None)
     try:
         yield
     finally:
         sys.path.pop(0)
-        sys.path_importer_cache.pop(folder, None)
+        sys.path_hooks.remove(hook)
+        sys.path_importer_cache.pop(str(folder), None)
         if known is not None:
-            sys.path_importer_cache[folder] = known
+            sys.path_importer_cache[str(folder)] = known
 
 
 class _FromSource(SourceFileLoader):

@@ -165,23 +165,27 @@ def test_free_choices_are_resolved_again_by_show_and_replay(
     assert run(["replay", str(trace)]) == 1
 
 
+@pytest.mark.parametrize("module", ["sizes", "kernels.sizes"])
 def test_bytecode_of_an_earlier_text_is_not_taken(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str
 ) -> None:
     """A protocol and what it imports are as they are now, even if size and time of the file are as
     they were, by which Python tells whether the bytecode that it keeps is of this text."""
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
     text = (
-        "from syncproof.models.protocol import Protocol, role\nfrom sizes import SIZE\n"
+        "from syncproof.models.protocol import Protocol, role\n"
+        f"from {module} import SIZE\n"
         "class One(Protocol):\n    '''{}'''\n    size = SIZE\n    @role\n"
         "    async def only(self, core): await core.quiet()\n"
     )
+    sizes = tmp_path / f"{module.replace('.', '/')}.py"
+    sizes.parent.mkdir(exist_ok=True)
     found = []
     for word in ("this", "that"):
-        for name, content in (("one.py", text.format(word)), ("sizes.py", f"SIZE = '{word}'\n")):
-            (tmp_path / name).write_text(content)
+        for name, content in (("one.py", text), (sizes, "SIZE = '{}'\n")):
+            (tmp_path / name).write_text(content.format(word))
             os.utime(tmp_path / name, (1_000_000, 1_000_000))
         kind: Any = find(str(tmp_path / "one.py")).kind
         found.append((kind.__doc__, kind.size))
-        del sys.modules["sizes"]
+        del sys.modules[module]
     assert found == [("this", "this"), ("that", "that")]
