@@ -11,6 +11,7 @@ import dis
 import types
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial, wraps
+from itertools import product
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -63,42 +64,31 @@ def leaves_no_trace(function: Any) -> bool:
     It binds nothing, and all that it can get hold of are values that nobody can change and
     functions of which the same is true.
     """
-    return _stands(function, set())
-
-
-def _stands(value: Any, met: set[int]) -> bool:
-    """``met`` are the functions that are being looked at."""
-    kind = type(value)
-    if kind in CANNOT_CHANGE:
-        return True
-    if kind is types.FunctionType:
-        return _function_stands(value, met)
-    if kind is types.MethodType:
-        return _stands(value.__self__, met) and _stands(value.__func__, met)
-    if kind is tuple:
-        return all([_stands(each, met) for each in value])
-    if not isinstance(value, Protocol):
-        return False
-    found = _HOLDING.get(value)
-    if found is None:  # its attributes are sealed, but for objects of the user's in them
-        found = _HOLDING[value] = all(map(_is_sealed, vars(value).values()))
-    return found
-
-
-def _function_stands(function: types.FunctionType, met: set[int]) -> bool:
-    if met or not _is_bare(function):
-        return id(function) in met or _is_standing(function, met)
-    key = id(function.__code__), id(function.__globals__)
-    known = _BARE.get(key)
+    kind: type | None = None
+    plain = function
+    if type(function) is types.MethodType and isinstance(function.__self__, Protocol):
+        if not _is_held_still(function.__self__):
+            return False
+        kind, plain = type(function.__self__), function.__func__
+    if not _is_told_by_text(plain, kind):
+        return _Reach().stands(function)
+    key = id(plain.__code__), id(plain.__globals__), kind
+    known = _TOLD.get(key)
     if known is None:
-        is_told = _is_of_package(function) and not (_met(function.__code__) or ((), ()))[1]
-        known = _BARE[key] = function, _is_standing(function, met) if is_told else None
-    return _is_standing(function, met) if known[1] is None else known[1]
+        known = _TOLD[key] = plain, _Reach().stands(function)
+    return known[1]
 
 
-_BARE: dict[tuple[int, int], tuple[types.FunctionType, bool | None]] = {}
-"""Of bare functions of one text, one of them, and whether they all stand; None if that is not told
-by the text, as a user's module may bind its names anew, and a subclass what a method asks for."""
+_TOLD: dict[tuple[int, int, type | None], tuple[types.FunctionType, bool]] = {}
+"""Of functions of one text whose text tells it, one of them, and whether they all stand."""
+
+
+def _is_told_by_text(function: Any, kind: type | None) -> bool:
+    """Whether all that a function can get hold of beside its text and values that nobody can change
+    is this package, whose modules and classes stay as they are; ``kind`` is whose method it is."""
+    if type(function) is not types.FunctionType or not _is_of_package(function):
+        return False
+    return _is_bare(function) and (kind is None or _is_kind_of_package(kind))
 
 
 def _is_bare(function: types.FunctionType) -> bool:
@@ -106,12 +96,9 @@ def _is_bare(function: types.FunctionType) -> bool:
     if function.__defaults__ or function.__kwdefaults__:
         return False
     try:
-        for cell in function.__closure__ or ():
-            if type(cell.cell_contents) not in CANNOT_CHANGE:
-                return False
+        return all([type(c.cell_contents) in CANNOT_CHANGE for c in function.__closure__ or ()])
     except ValueError:
         return False
-    return True
 
 
 def _is_of_package(function: types.FunctionType) -> bool:
@@ -119,45 +106,91 @@ def _is_of_package(function: types.FunctionType) -> bool:
     return name.partition(".")[0] == ROOT
 
 
-def _is_standing(function: types.FunctionType, met: set[int]) -> bool:
-    met.add(id(function))
-    looked_at = _met(function.__code__)
-    if looked_at is None or function.__kwdefaults__:
-        return False
-    names, attributes = looked_at
-    try:
-        inside = [cell.cell_contents for cell in function.__closure__ or ()]
-    except ValueError:
-        return False
-    inside += function.__defaults__ or ()
-    bound = len(inside)
-    outside = function.__globals__
-    inside += [outside[name] for name in names if name in outside]
-    if len(inside) > bound and not _is_of_package(function):
-        return False  # whoever declares it global may bind it anew
-    if not all([_stands(each, met) for each in inside]):
-        return False
-    return not attributes or all(_stands(each, met) for each in _methods(function, attributes))
+def _is_class_of_package(kind: type) -> bool:
+    return kind is object or kind.__module__.partition(".")[0] == ROOT
 
 
-def _methods(function: types.FunctionType, attributes: tuple[str, ...]) -> list[Any]:
-    """What the function may call of a protocol whose method it is, or over which it closes.
+def _is_kind_of_package(kind: type) -> bool:
+    """Whether a class and all from which it derives are of this package."""
+    return all(map(_is_class_of_package, kind.__mro__))
 
-    It may be the method of any subclass.
+
+def _is_held_still(protocol: Protocol) -> bool:
+    """Whether a protocol's attributes, which are sealed, hold no objects of the user's."""
+    found = _HELD_STILL.get(protocol)
+    if found is None:
+        _HELD_STILL[protocol] = False  # while it is looked at: something in it may refer to it
+        found = _HELD_STILL[protocol] = all(map(_is_sealed, vars(protocol).values()))
+    return found
+
+
+_HELD_STILL: WeakKeyDictionary[Protocol, bool] = WeakKeyDictionary()
+
+
+class _Reach:
+    """What functions can get hold of: values, and what they ask of the protocols among them.
+
+    Which protocol is asked for which attribute is not told apart: each may be asked for each.
     """
-    owners = [cell.cell_contents for cell in function.__closure__ or ()]
-    kinds = {type(each) for each in owners if isinstance(each, Protocol)}
-    owner = function.__globals__.get(function.__qualname__.partition(".")[0])
-    if isinstance(owner, type) and issubclass(owner, Protocol):
-        kinds |= _family(owner)
-    found = [getattr(kind, name, None) for kind in kinds for name in attributes]
-    got = (each.fget if isinstance(each, property) else each for each in found)
-    return [each for each in got if isinstance(each, types.FunctionType)]
 
+    def __init__(self) -> None:
+        self._met: dict[int, types.FunctionType] = {}
+        self._attributes: set[str] = set()
+        self._kinds: set[type] = set()
+        self._given: set[tuple[type, str]] = set()
 
-def _family(kind: type) -> set[type]:
-    """A class and all that derive from it."""
-    return {kind}.union(*map(_family, type.__subclasses__(kind)))
+    def stands(self, value: Any) -> bool:
+        """Whether a value, and all that can be got hold of by it, stays as it is."""
+        work = [value]
+        while work:
+            while work:
+                if not self._takes(work.pop(), work):
+                    return False
+            work = list(self._asked())
+        return True
+
+    def _takes(self, value: Any, work: list[Any]) -> bool:
+        """Whether a value stands by itself; what it refers to is added to ``work``."""
+        kind = type(value)
+        if kind in CANNOT_CHANGE:
+            return True
+        if kind is types.FunctionType:
+            return id(value) in self._met or self._takes_function(value, work)
+        if kind is types.MethodType:
+            work += (value.__self__, value.__func__)
+            return True
+        if kind is tuple:
+            work += value
+            return True
+        self._kinds.add(kind)
+        return isinstance(value, Protocol) and _is_held_still(value)
+
+    def _takes_function(self, function: types.FunctionType, work: list[Any]) -> bool:
+        self._met[id(function)] = function
+        looked_at = _met(function.__code__)
+        if looked_at is None or function.__kwdefaults__:
+            return False
+        try:
+            work += [cell.cell_contents for cell in function.__closure__ or ()]
+        except ValueError:
+            return False
+        work += function.__defaults__ or ()
+        names, attributes = looked_at
+        self._attributes.update(attributes)
+        outside = [function.__globals__[name] for name in names if name in function.__globals__]
+        work += outside
+        # Whoever declares a name global may bind it anew
+        return not outside or _is_of_package(function)
+
+    def _asked(self) -> Iterator[Any]:
+        """What else the classes of the protocols give for the attributes."""
+        for kind, name in product(self._kinds, self._attributes):
+            if (kind, name) not in self._given:
+                self._given.add((kind, name))
+                found = getattr(kind, name, None)
+                found = found.fget if isinstance(found, property) else found
+                if not _is_ours(type(found)) and not isinstance(found, STANDING):
+                    yield found
 
 
 LookedAt = tuple[tuple[str, ...], tuple[str, ...]]
@@ -198,10 +231,7 @@ def _is_sealed(value: Any) -> bool:
         return all(map(_is_sealed, value))
     if isinstance(value, dict):
         return all(map(_is_sealed, (*value, *value.values())))
-    return _stands(value, set()) or isinstance(value, STANDING) or _is_ours(type(value))
-
-
-_HOLDING: WeakKeyDictionary[Protocol, bool] = WeakKeyDictionary()
+    return _Reach().stands(value) or isinstance(value, STANDING) or _is_ours(type(value))
 
 
 def trace(value: Any) -> Any:
@@ -216,7 +246,7 @@ def _trace(value: Any, depth: int, met: dict[int, tuple[int, Any]]) -> Any:
         return (kind, value.hex() if kind is float else value)
     if isinstance(value, STANDING) or (_is_ours(kind) and not isinstance(value, Core)):
         return id(value)
-    if isinstance(value, Protocol) and _stands(value, set()):
+    if isinstance(value, Protocol) and _is_kind_of_package(kind) and _is_held_still(value):
         return id(value)
     if id(value) in met:
         return met[id(value)][0]
@@ -248,7 +278,7 @@ def _inside(value: Any) -> Iterable[Any]:
         added = (name for name in vars(value) if name not in OURS and not name.startswith("_"))
         return [vars(value)[name] for name in added]
     if isinstance(value, Protocol):
-        return vars(value).values()
+        return (*vars(value).values(), *_of_classes(type(value)))
     if isinstance(value, types.GeneratorType):
         frame = value.gi_frame
         return (None,) if frame is None else (frame.f_lasti, dict(frame.f_locals))
@@ -265,6 +295,14 @@ def _of_function(function: types.FunctionType) -> Iterator[Any]:
     yield function.__dict__
     for name in _names(function.__code__):
         yield function.__globals__.get(name)
+
+
+def _of_classes(kind: type) -> Iterator[Any]:
+    """What the user's classes among those of a protocol hold."""
+    for each in kind.__mro__:
+        if not _is_class_of_package(each):
+            held = [value for name, value in vars(each).items() if not name.startswith("__")]
+            yield from (value.fget if isinstance(value, property) else value for value in held)
 
 
 @cache

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import dis
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping, Sequence
-from functools import cache
-from sys import stdlib_module_names
-from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, TypeVar
 
 from syncproof.models.bounds import Bounds
 from syncproof.models.errors import UserError
+from syncproof.models.ghost_functions import function_of_arguments
 from syncproof.models.memory import Ghost, Pool, Slot
 from syncproof.models.operations import (
     Consumed,
@@ -332,7 +329,7 @@ class Core:
     ) -> None:
         """Change ghost state: ``function(old, *arguments)``; ``function`` is a plain function."""
         refuse_changeable((key, *arguments), "an argument of a ghost function")
-        self._say(GhostUpdate(ghost.name, key, _plain(function), arguments))
+        self._say(GhostUpdate(ghost.name, key, function_of_arguments(function), arguments))
 
     def ghost_check(
         self,
@@ -344,7 +341,7 @@ class Core:
     ) -> None:
         """The run is wrong unless ``predicate(value, *arguments)`` holds for the ghost here."""
         refuse_changeable((key, *arguments), "an argument of a ghost function")
-        self._say(GhostCheck(ghost.name, key, _plain(predicate), arguments, message))
+        self._say(GhostCheck(ghost.name, key, function_of_arguments(predicate), arguments, message))
 
 
 def _operation(
@@ -369,62 +366,6 @@ def _all_of(fields: Mapping[str, Any], key: tuple[Hashable, ...]) -> bool:
         if type(value) is not Part or value.key != key or (name and value.field != name):
             return False
     return True
-
-
-FUNCTIONS = (FunctionType, MethodType, BuiltinFunctionType, type)
-"""What may be a ghost function; objects that can be called may keep something."""
-
-
-def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
-    if getattr(function, "__closure__", None):
-        raise UserError(
-            f"the ghost function {getattr(function, '__name__', function)} closes over variables",
-            expected="a function of its arguments alone",
-        )
-    if not isinstance(function, FUNCTIONS):
-        raise UserError(
-            f"a ghost function is a {type(function).__name__}, which may keep something",
-            expected="a function of its arguments alone",
-        )
-    _refuse_what_it_keeps(function, set())
-    return function
-
-
-def _refuse_what_it_keeps(function: Any, met: set[CodeType]) -> None:
-    """Refuse a ghost function that is told, or tells itself, anything beside its arguments."""
-    code = getattr(function, "__code__", None)
-    if code is None or code in met:
-        return
-    met.add(code)
-    defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
-    refuse_changeable(defaults, "a default value of a ghost function")
-    names, binds = _outside(code)
-    if binds:
-        raise UserError(
-            f"the ghost function {function.__name__} binds a name of its module",
-            expected="a function of its arguments alone",
-        )
-    for name in names:
-        value = function.__globals__.get(name)
-        if isinstance(value, FunctionType):
-            if value.__module__.partition(".")[0] not in stdlib_module_names:
-                _refuse_what_it_keeps(value, met)
-        elif not isinstance(value, (*FUNCTIONS, ModuleType)):
-            refuse_changeable(value, f"{name}, at which a ghost function looks,")
-
-
-@cache
-def _outside(code: CodeType) -> tuple[tuple[str, ...], bool]:
-    """The names that code looks up in its module, and whether it binds one of them."""
-    names, binds = list[str](), False
-    for each in dis.get_instructions(code):
-        names += [each.argval] if each.opname == "LOAD_GLOBAL" else []
-        binds |= each.opname in ("STORE_GLOBAL", "DELETE_GLOBAL")
-    for inner in code.co_consts:
-        if isinstance(inner, CodeType):
-            more, also = _outside(inner)
-            names, binds = [*names, *more], binds or also
-    return tuple(names), binds
 
 
 class Held:

@@ -185,7 +185,7 @@ def can_be_read(element: Element) -> bool:
 
 def landed(outbox: Outbox, position: int) -> Outbox:
     """The outbox without the element at ``position``, and without fences that hold nothing."""
-    if not any(each.after or each.read_after for each in outbox):
+    if not any(each.after or each.read_after or each.packet.is_fence for each in outbox):
         return outbox[:position] + outbox[position + 1 :]
     gone = {position}
     remaining = list(outbox)

@@ -6,7 +6,7 @@ A value is compared by type and content, so ``1``, ``True`` and ``1.0`` are thre
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields
 from enum import Enum
 from numbers import Number
 from typing import Any, Never
@@ -182,12 +182,14 @@ def changeable(value: Any) -> str:
         return ""
     inside: Iterable[Any]
     if issubclass(kind, tuple | frozenset):
+        if hasattr(value, "__dict__"):
+            return kind.__name__
         inside = value
     elif kind in HOLDING:
         inside = vars(value).values()
     elif kind.__module__.startswith(PACKAGE):
         return ""
-    elif is_dataclass(kind) and kind.__dataclass_params__.frozen:  # type: ignore[attr-defined]
+    elif "__dataclass_params__" in vars(kind) and kind.__dataclass_params__.frozen:
         inside = [getattr(value, each.name) for each in fields(kind)]
     else:
         is_plain = issubclass(kind, Number) and not hasattr(value, "__dict__")

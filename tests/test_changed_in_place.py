@@ -162,6 +162,16 @@ class Default(Saying):
         core.ghost_update(self.ghost, with_a_default)
 
 
+class Bound(Saying):
+    async def act(self, core: Core) -> None:
+        core.ghost_update(self.ghost, Counter().__call__)
+
+
+class BuiltIn(Saying):
+    async def act(self, core: Core) -> None:
+        core.ghost_update(self.ghost, LOG.index)
+
+
 class Given(Saying):
     async def act(self, core: Core) -> None:
         core.ghost_update(self.ghost, giving("a list"))
@@ -169,7 +179,20 @@ class Given(Saying):
 
 @pytest.mark.parametrize(
     "kind",
-    [Argument, Put, Swapped, Named, Keyed, Callable_, Global, Logged, Default, Given],
+    [
+        Argument,
+        Put,
+        Swapped,
+        Named,
+        Keyed,
+        Callable_,
+        Global,
+        Logged,
+        Default,
+        Bound,
+        BuiltIn,
+        Given,
+    ],
 )
 def test_what_may_be_changed_later_is_refused(kind: type[Protocol]) -> None:
     """No engine looks at an object, or asks a function, that may be otherwise by then."""
@@ -187,6 +210,7 @@ class Plain(Saying):
     async def act(self, core: Core) -> None:
         core.ghost_update(self.ghost, below)
         core.ghost_update(self.ghost, max, 2)
+        core.ghost_update(self.ghost, int.__mul__, 1)
         core.ghost_check(self.ghost, lambda held: held == 2, message="two")
         await core.put(self.slot[0], Frozen((1, "a")))
 
@@ -196,12 +220,21 @@ def test_what_stays_as_it_is_is_not_refused() -> None:
     assert verdict(instance(Plain, ranks=1)).answer is Answer.PROVED
 
 
+class Numbers(tuple[int, ...]):
+    """A tuple that can be given attributes."""
+
+
+class Loose(Frozen):
+    """Frozen are only the fields of the class from which it derives."""
+
+
 def test_only_what_nobody_can_change_is_let_pass() -> None:
     """Objects are looked into as far as they hold others."""
     lasting = (1, 1.5, "a", None, b"a", Colour.RED, Fraction(1, 2), frozenset({1}), int, range(2))
     for value in (*lasting, lasting, SENTINEL, Part(0, 1, (0, 1), 2, "lead"), Torn((1, 2))):
         assert not changeable(value) and not changeable(Frozen(value))
-    for value in ([1], {1}, {1: 2}, Message(1), bytearray(b"a"), (1, [2]), lambda: 1):
+    changing = ([1], {1}, {1: 2}, Message(1), bytearray(b"a"), (1, [2]), lambda: 1)
+    for value in (*changing, Numbers((1,)), Loose(1)):
         assert changeable(value) and changeable(Frozen(value))
         assert changeable(Part(0, 1, value, 2, "lead")) and changeable(Torn((value,)))
         assert changeable(Opaque(value))

@@ -180,8 +180,14 @@ def reads(held: Any) -> Callable[[int], bool]:
     return lambda flag: flag == getattr(held, "number", held)
 
 
+SEEN: list[int] = []
+
+
 class Due(Protocol):
     """Its method asks for what a subclass may say otherwise."""
+
+    def memory(self) -> None:
+        self.flag = Region(owner=0, block=32)
 
     @property
     def least(self) -> int:
@@ -192,23 +198,60 @@ class Due(Protocol):
         """A condition."""
         return value >= self.least
 
+    @role(on=[0])
+    async def waiter(self, core: Core) -> None:
+        """Waits for what nobody puts."""
+        await core.wait_until(self.flag[0], self.is_due)
 
-SEEN: list[int] = []
+
+def counted(self: object) -> int:
+    """Enough at the third asking."""
+    SEEN.append(0)
+    return 2 - len(SEEN)
 
 
 class Keeps(Due):
     """Its limit counts how often it was asked."""
 
-    @property
-    def least(self) -> int:
-        """One more each time."""
-        SEEN.append(0)
-        return len(SEEN)
+    least = property(counted)  # type: ignore[assignment]
 
 
-def test_what_a_subclass_says_otherwise_is_looked_at() -> None:
-    """A method that asks for a property keeps something if that of a subclass does."""
-    assert not leaves_no_trace(Keeps(Bounds()).is_due)
+class Mixed:
+    """No protocol: what it asks for is said by the protocol that it is part of."""
+
+    def is_due(self, value: int) -> bool:
+        """A condition."""
+        return bool(value >= self.least)  # type: ignore[attr-defined]
+
+
+class KeepsByMixing(Mixed, Keeps):
+    """The same with the condition from elsewhere."""
+
+
+def kept_within() -> type[Due]:
+    """The same with a class that no module has a name for."""
+
+    class Within(Due):
+        least = property(counted)  # type: ignore[assignment]
+
+        def is_due(self, value: int) -> bool:
+            return value >= self.least
+
+    return Within
+
+
+KEEPING = (Keeps, KeepsByMixing, kept_within())
+
+
+@pytest.mark.parametrize("kind", KEEPING)
+def test_what_a_condition_asks_of_its_protocol_is_looked_at(kind: type[Due]) -> None:
+    """A method that asks for a property keeps something if the property does, whoever says it."""
+    held = kind(Bounds())
+    assert leaves_no_trace(Due(Bounds()).is_due)
+    assert not leaves_no_trace(held.is_due)
+    assert not leaves_no_trace(lambda value: held.is_due(value))
+    with pytest.raises(UserError, match="keeps something"):
+        verdict(instance(kind, ranks=1))
 
 
 def test_functions_of_one_text_are_looked_at_one_by_one() -> None:
