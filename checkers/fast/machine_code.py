@@ -29,6 +29,9 @@ from syncproof.checkers.fast.arrays import Kind, Numbers
 SOURCES = ("arrays", "backward", "compiler", "intrinsics", "kernels", "machine_code")
 
 
+NUMBER = Kind("", 0)
+
+
 class Loop:
     """The C function of a loop, with the engine that owns its code."""
 
@@ -51,10 +54,10 @@ def prepared(loop: str, *arguments: Any) -> Callable[[], int]:
     for each in arguments:
         if isinstance(each, np.ndarray):
             assert each.flags.c_contiguous, "the loops know no strides"
-            kinds.append(Kind(each.dtype.name, each.ndim))
+            kinds.append(_kind(each.dtype, each.ndim))
             words += (each.ctypes.data, *each.shape)
         else:
-            kinds.append(Kind("", 0))
+            kinds.append(NUMBER)
             words.append(int(each))
     return partial(loaded(loop, tuple(kinds)), np.array(words, np.int64), arguments)
 
@@ -75,6 +78,12 @@ def loaded(loop: str, kinds: tuple[Kind, ...]) -> Loop:
         code = _compiled(loop, kinds)
         _keep(file, code)
     return Loop(loop, code)
+
+
+@cache
+def _kind(dtype: np.dtype[Any], dimensions: int) -> Kind:
+    """The kind of an array; the name of a type takes numpy longer than a short call."""
+    return Kind(dtype.name, dimensions)
 
 
 def folder() -> Path:

@@ -13,9 +13,9 @@ from syncproof.checkers.fast.layout import Layout, repacked
 from syncproof.models.transitions import State
 
 FIRST_ROWS, FIRST_SLOTS = 1 << 12, 1 << 13
-GROWTH_OF_LOG = 1.0625
+GROWTH_OF_LOG, GROWTH_OF_LARGE_LOG = 2.0, 1.0625
 GROWTH_OF_TABLE, GROWTH_OF_LARGE_TABLE = 2.0, 1.25
-LARGE_TABLE = 1 << 24
+LARGE_LOG, LARGE_TABLE = 1 << 18, 1 << 24
 FULLEST = 0.85
 LONGEST_RUN = 1 << 10
 
@@ -82,7 +82,8 @@ class States:
         """Make room for at least ``reserve`` more states."""
         rows = self.rows + reserve
         if len(self.log) < rows * self.layout.words:
-            size = int(max(rows, GROWTH_OF_LOG * self.rows)) * self.layout.words
+            factor = GROWTH_OF_LOG if len(self.log) < LARGE_LOG else GROWTH_OF_LARGE_LOG
+            size = int(max(rows, factor * self.rows)) * self.layout.words
             self._ask_for(8 * (size - len(self.log)))
             self.log.resize(size, refcheck=False)
         states, before = self.count + reserve, len(self.slots)
