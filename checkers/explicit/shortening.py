@@ -41,6 +41,8 @@ class Shortening:
         self.system, self._is_wrong, self._ends = system, is_wrong, ends
         self._seems_wrong = seems_wrong
         self._start = system.initial_transition()
+        self._needed = 0
+        """How many of the first steps were tried since the last was left out."""
         self._footprints = Footprints(system)
         self._footprints.meet([(state, each.step) for state, each in taken])
         self.moves = self._told([each.step for _, each in taken])
@@ -90,6 +92,7 @@ class Shortening:
 
         Nothing else sees them, so all the others stay as they are.
         """
+        self._fit()
         gone: set[int] = set()
         behind: dict[int, dict[int, list[int]]] = {}
         for number, move in enumerate(self.moves[:-1]):
@@ -109,6 +112,7 @@ class Shortening:
             for node in [node for node, way in since.items() if set(way) & set(looped)]:
                 del since[node]
         self.moves = [each for number, each in enumerate(self.moves) if number not in gone]
+        self._needed = 0 if gone else self._needed
         return bool(gone)
 
     def leave_out_single_steps(self) -> bool:
@@ -118,17 +122,21 @@ class Shortening:
         if seems_wrong is not None:
             if self._until_told(lambda: self._leave_out_singles(seems_wrong)):
                 return len(self.moves) < len(before)
-            self.moves, self._seems_wrong = self._told(before), None
+            self.moves, self._seems_wrong, self._needed = self._told(before), None, 0
         self._until_told(lambda: self._leave_out_singles(self._is_wrong))
         return len(self.moves) < len(before)
 
     def _leave_out_singles(self, seems_wrong: IsWrong) -> bool:
         """One way through the run from its end, each step left out while the run ``seems_wrong``;
-        False if it is then not."""
-        number = len(self.moves)
+        False if it is then not.
+
+        The first steps that were tried since the last was left out need not be tried again.
+        """
+        self._fit()
+        number, needed = len(self.moves), self._needed
         state = self._state_before(number)
-        patience, left_out = LEAST_PATIENCE, 0
-        while number:
+        patience, left_out, last = LEAST_PATIENCE, 0, 0
+        while number > needed:
             number -= 1
             for place, old, _ in self.moves[number].writes:
                 state[place] = old
@@ -137,13 +145,15 @@ class Shortening:
             if found is None:
                 continue
             self.moves = self.moves[:number] + found
-            left_out += 1
+            left_out, last, needed, self._needed = left_out + 1, number, 0, 0
             if left_out > patience:
                 left_out, kept = 0, self._leave_out_the_unneeded()
                 patience = min(2 * patience, MOST_PATIENCE) if kept is None else LEAST_PATIENCE
                 if kept is not None:
-                    number = sum(each < number for each in kept)
+                    self._fit()
+                    last = number = sum(each < number for each in kept)
                     state = self._state_before(number)
+        self._needed = last
         return self._without(set(), 0, self._footprints.first(), self._is_wrong) is not None
 
     def leave_out_the_unneeded(self) -> bool:
@@ -202,17 +212,14 @@ class Shortening:
                 else:
                     changed.add(place)
         last = found[-1] if found else self.moves[first - 1] if first else self._start
-        if not is_wrong(last.failures, tuple(boxes.state(here))):
-            return None
-        return _fitted(found, [*state, *[0] * (boxes.width - len(state))])
+        return found if is_wrong(last.failures, tuple(boxes.state(here))) else None
 
-
-def _fitted(moves: Sequence[Move], state: Sequence[int]) -> list[Move]:
-    """Steps from a state on, with the values that are now there before each of them."""
-    here, found = list(state), []
-    for move in moves:
-        writes = tuple([(place, here[place], new) for place, _, new in move.writes])
-        found.append(move if writes == move.writes else move._replace(writes=writes))
-        for place, _, new in writes:
-            here[place] = new
-    return found
+    def _fit(self) -> None:
+        """See what is now there before each step: others were left out."""
+        here, found = self._footprints.first(), []
+        for move in self.moves:
+            writes = tuple([(place, here[place], new) for place, _, new in move.writes])
+            found.append(move if writes == move.writes else move._replace(writes=writes))
+            for place, _, new in writes:
+                here[place] = new
+        self.moves = found
