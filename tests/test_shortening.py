@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from syncproof.checkers.explicit import footprints
-from syncproof.checkers.explicit.boxes import Boxes
+from syncproof.checkers.explicit.boxes import Boxes, is_plain
 from syncproof.checkers.explicit.counterexample import shortened
 from syncproof.checkers.explicit.search import Budget, Finding, Meter, explore
 from syncproof.checkers.explicit.shortening import Shortening
@@ -188,7 +188,7 @@ def test_puts_wrongly_kept_apart_are_noticed(fault: str, monkeypatch: pytest.Mon
 
     def as_if_unordered(self: Boxes, system: System) -> None:
         begin(self, system)
-        self._is_apart = footprints.is_plain(system)
+        self._is_apart = is_plain(system)
 
     def without_fences(self: Boxes, owner: int, packets: Any) -> int:
         return self.of_cells(owner, [cell for each in packets for cell, _, _ in each.writes])

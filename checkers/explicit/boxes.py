@@ -23,15 +23,10 @@ class Boxes:
 
     def __init__(self, system: System) -> None:
         profile = system.automata[0].profile
-        features = system.features
         self.system = system
         self._width_of_state = self.width = len(system.initial_transition().state)
-        self._is_apart = (
-            profile.ordering == "none"
-            and profile.signal == "own"
-            and not profile.hops
-            and not (features.views or features.caches or features.twins or features.locks)
-        )
+        orders_little = profile.ordering == "none" and profile.signal == "own" and not profile.hops
+        self._is_apart = orders_little and is_plain(system)
         self._place_of: dict[tuple[int, int], int] = {}
         self._cells_of: dict[int, list[tuple[int, int]]] = {}
         self._of: list[list[int]] = [[] for _ in range(system.first_cache - system.first_outbox)]
@@ -95,3 +90,9 @@ class Boxes:
         for owner in range(len(self._of)):
             state.append(self.outbox(here, self.all_of(owner)))
         return state + list(here[len(state) : self._width_of_state])
+
+
+def is_plain(system: System) -> bool:
+    """Whether a state is no more than nodes, cells, outboxes and ghosts."""
+    features = system.features
+    return not (features.views or features.caches or features.twins or features.locks)

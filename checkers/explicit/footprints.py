@@ -7,7 +7,7 @@ from collections.abc import Collection, Hashable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from syncproof.checkers.explicit.boxes import Boxes, Joined
+from syncproof.checkers.explicit.boxes import Boxes, Joined, is_plain
 from syncproof.models.core import Unresolved
 from syncproof.models.errors import UserError
 from syncproof.models.lowering import Action, ActionKind
@@ -281,12 +281,6 @@ class Footprints:
         sets = ((box, outcome.outbox), *outcome.sets)
         writes = tuple([(place, here[place], new) for place, new in sets])
         return Move(step, frozenset((box, *reads)), writes, outcome.failures)
-
-
-def is_plain(system: System) -> bool:
-    """Whether a state is no more than nodes, cells, outboxes and ghosts."""
-    features = system.features
-    return not (features.views or features.caches or features.twins or features.locks)
 
 
 def past_of(system: System, moves: Sequence[Move], ends: Ends | None) -> set[int]:

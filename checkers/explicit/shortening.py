@@ -84,7 +84,7 @@ class Shortening:
         gone = set(range(len(self.moves))) - set(kept)
         found = self._without(gone, 0, self._footprints.first(), self._is_wrong)
         if found is not None:
-            self.moves = found
+            self.moves, self._needed = found, 0
         return found is not None
 
     def leave_out_loops(self) -> bool:
@@ -178,7 +178,8 @@ class Shortening:
         self, gone: set[int], first: int, state: Sequence[int], is_wrong: IsWrong
     ) -> list[Move] | None:
         """The steps from ``first`` on, where the run is in ``state``, without those ``gone``; None
-        if they cannot be taken or end otherwise."""
+        if they cannot be taken or end otherwise. What was there before each is for `_fit` to say.
+        """
         footprints, boxes = self._footprints, self._footprints.boxes
         here = [*state, *[0] * (boxes.width - len(state))]
         changed: set[int] = set()
