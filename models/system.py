@@ -305,17 +305,16 @@ class System:
         """The joint step of a group, once all its members are here; its first member leads."""
         if process != min(action.members):
             return []
-        edges: list[tuple[int, Edge]] = []
+        here: list[int] = []
         for member in action.members:
-            node = self.node(state, member)
-            here = [
-                i
-                for i, each in enumerate(node.actions)
-                if each.kind is ActionKind.SYNC and each.group == action.group
-            ]
-            if not here:
-                return []
-            edge = self.automata[member].edge(node, here[0], ())
+            actions = enumerate(self.node(state, member).actions)
+            syncs = [(i, each) for i, each in actions if each.kind is ActionKind.SYNC]
+            here += [i for i, each in syncs if each.group == action.group][:1]
+        if len(here) < len(action.members):
+            return []
+        edges: list[tuple[int, Edge]] = []
+        for member, number in zip(action.members, here, strict=True):
+            edge = self.automata[member].edge(self.node(state, member), number, ())
             assert edge is not None
             edges.append((member, edge))
         work = list(state)

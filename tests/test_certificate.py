@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from syncproof.checkers.automatic import check as check_automatically
-from syncproof.checkers.certificate import certify, clocks, execution
+from syncproof.checkers.certificate import certify, clocks, execution, sweeps
 from syncproof.checkers.certificate import closure as closures
+from syncproof.checkers.certificate import roles as certificate_roles
 from syncproof.checkers.certificate.check import certificate, outside
 from syncproof.checkers.certificate.closure import Closure
 from syncproof.checkers.certificate.execution import Beyond
@@ -24,6 +25,7 @@ from syncproof.models.core import Core
 from syncproof.models.errors import UserError
 from syncproof.models.instance import Choices, Instance
 from syncproof.models.memory import Ghost, Region
+from syncproof.models.nodes import same
 from syncproof.models.operations import Operation
 from syncproof.models.profiles import load_profile
 from syncproof.models.protocol import Protocol, Setting, parameter, role
@@ -422,6 +424,65 @@ def test_sweep_faults_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     made = instance(Tracking, ranks=2)
     monkeypatch.setattr(Sweep, "_check_failed", lambda self, coroutine, complete: None)
     assert by_either(made, {})
+
+
+class Passing(Protocol):
+    """A sweep passes on one put or on the next, and the role tells which."""
+
+    keeps: bool = parameter(True, "the role keeps what it has seen")
+
+    def memory(self) -> None:
+        self.flag = Region(index=(), block=8)
+        self.seen = Region(index=(), block=8)
+
+    @role
+    async def setter(self, core: Core) -> None:
+        await core.put(self.flag[core.rank], 1)
+        await core.quiet()
+        await core.put(self.flag[core.rank], 2)
+        await core.quiet()
+
+    @role
+    async def waiter(self, core: Core) -> None:
+        async def look() -> int | None:
+            seen = await core.load(self.flag[core.rank])
+            return (seen if self.keeps else 1) if seen else None
+
+        told = await core.poll_until(look)
+        await core.put(self.seen[core.rank], told)
+        await core.quiet()
+
+
+def test_a_sweep_that_passes_on_several_values_must_not_matter() -> None:
+    """Passing on another value than in the run is compared with how the run went on."""
+    made = instance(Passing, ranks=2)
+    assert by_closure(with_settings(made, keeps=False), {})
+    assert not by_closure(made, {})
+
+
+def test_other_values_taken_for_those_of_the_run_are_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Only a pass on the very values of the run needs no comparison."""
+    monkeypatch.setattr(sweeps, "plain", lambda _: 0)
+    assert by_closure(instance(Passing, ranks=2), {})
+
+
+def test_roles_are_fed_again_in_a_time_that_grows_with_the_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Sweeps are tried on coroutines that are kept: none is fed the whole history each time."""
+    bounds = Bounds(ranks=3, rounds=6, routing="balanced")
+    made = Instance(find("dc").kind, bounds, load_profile("cm384"), {})
+    compared = []
+
+    def counted(*operations: Any) -> bool:
+        compared.append(operations)
+        return same(*operations)
+
+    monkeypatch.setattr(certificate_roles, "same", counted)
+    steps = by_closure(made, {})
+    assert 0 < steps < len(compared) < 3 * steps
 
 
 def test_a_role_that_keeps_what_it_read_is_told_from_one_that_does_not() -> None:

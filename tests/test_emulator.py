@@ -30,6 +30,9 @@ PROVED = ("sw", "tff", "dc", "sp", "bsp", "cumsum", "ubep", "barrier")
 BY_TURNS = ("sw", "bsp", "dc", "cumsum", "ubep", "tff", "sp", "barrier")
 """The same in the order in which they take turns with the adversaries."""
 
+OFTEN_AS_OTHERS = ("starve-region", "starve-process")
+"""Adversaries that in long runs of sound protocols do much what those of links and ranks do."""
+
 
 def adversary_of(name: str) -> str:
     """The adversary of a protocol where each has one."""
@@ -64,7 +67,13 @@ def assert_all_right(found: Result) -> None:
     assert found.walked and not found.in_flight and not found.in_model
 
 
-@pytest.mark.parametrize("adversary", ADVERSARIES)
+@pytest.mark.parametrize(
+    "adversary",
+    [
+        pytest.param(each, marks=pytest.mark.long) if each in OFTEN_AS_OTHERS else each
+        for each in ADVERSARIES
+    ],
+)
 @pytest.mark.parametrize("name", PROVED)
 def test_proved_protocol_runs_50_rounds(name: str, adversary: str) -> None:
     """8 ranks, 4 tokens and 50 rounds under each adversary, all steps walked."""

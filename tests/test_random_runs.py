@@ -166,6 +166,32 @@ def test_choices_are_looked_at_before_all_assignments_are_certified() -> None:
     assert found.answer is Answer.VIOLATED
 
 
+def test_data_that_comes_long_after_its_checksum_is_found() -> None:
+    """On eight ranks: both tokens of the last round, and only these, land after their checksum."""
+    one_way = tuple(tuple(2 if (i, j) == (0, 1) else 0 for j in range(8)) for i in range(8))
+    made = Instance(
+        built_ins()["dc"],
+        Bounds(8, 2, 3, routing=(one_way,)),
+        load_profile("cm384"),
+        {"checksum": "additive"},
+    )
+    found = found_in(made)
+    assert found is not None and found.trace is not None
+    assert found.trace.property == "happens-before"
+
+
+def test_a_process_that_is_long_behind_is_found() -> None:
+    """On eight ranks: one of all routings, and a receiver that is two rounds late. Choices that
+    nobody has come to do not stand in the way."""
+    made = Instance(
+        built_ins()["sw"],
+        Bounds(8, 1, 3, routing="all"),
+        load_profile("cm384"),
+        {"counts": False, "dense_traffic": False},
+    )
+    assert trace_in(made).property == "deadlock-free"
+
+
 @pytest.mark.parametrize(("name", "settings"), [BROKEN[0], BROKEN[3], BROKEN[7]])
 def test_what_a_step_depends_on_is_a_run(
     name: str, settings: Any, monkeypatch: pytest.MonkeyPatch

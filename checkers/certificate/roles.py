@@ -58,7 +58,9 @@ class LiveRoles:
             [] if keep_all or len(self.names) <= MOST_RUN_TWICE or process.rank == 0 else None
             for process in parts.processes
         ]
-        self._spares: dict[int, tuple[int, CoroutineType[Any, Any, Any]]] = {}
+        self._spares: list[list[tuple[int, CoroutineType[Any, Any, Any]]]] = [
+            [] for _ in self.names
+        ]
         self._identities: dict[int, Identity] = {}
         self._shared = Shared(parts.protocol, self._coroutines)
 
@@ -148,8 +150,9 @@ class LiveRoles:
         """End all coroutines quietly; a `UserError` if what roles share is not as it was."""
         for each in self._coroutines:
             discard(each)
-        for _, spare in self._spares.values():
-            discard(spare)
+        for spares in self._spares:
+            for _, spare in spares:
+                discard(spare)
         self._shared.refuse_change()
 
     # Other values than those that were read
@@ -165,6 +168,10 @@ class LiveRoles:
         fed = self._fed[process]
         assert fed is not None
         del fed[position:]
+        spares = self._spares[process]
+        for each in [each for each in spares if each[0] > position]:
+            spares.remove(each)
+            discard(each[1])
 
     def drops_result(self, process: int) -> bool:
         """Whether the role throws away what it reads now, as ``await core.quiet()`` does."""
@@ -177,12 +184,15 @@ class LiveRoles:
         return _pops_result(frame.f_code, frame.f_lasti)
 
     def spare(self, process: int, position: int) -> CoroutineType[Any, Any, Any]:
-        """Another coroutine of a role, fed the same up to a position; it is the caller's."""
-        fed, role = self._fed[process], self.parts.roles[process]
+        """Another coroutine of a role, fed the same up to a position; it is the caller's.
+
+        Of those that were kept the nearest is taken, so that few are fed everything again.
+        """
+        fed, role, spares = self._fed[process], self.parts.roles[process], self._spares[process]
         assert fed is not None
-        at, spare = self._spares.pop(process, (0, None))
-        if spare is None or at > position:
-            at, spare = 0, role.start()
+        before = [i for i, (at, _) in enumerate(spares) if at <= position]
+        nearest = max(before, key=lambda i: spares[i][0], default=None)
+        at, spare = (0, role.start()) if nearest is None else spares.pop(nearest)
         for value, operation in fed[at:position]:
             if not same(spare.send(value), operation):
                 raise self._not_deterministic(process)
@@ -190,8 +200,8 @@ class LiveRoles:
         return spare
 
     def keep(self, process: int, position: int, spare: CoroutineType[Any, Any, Any]) -> None:
-        """Give a spare back that is where `spare` left it."""
-        self._spares[process] = position, spare
+        """Give a spare back that was fed the same up to a position."""
+        self._spares[process].append((position, spare))
 
     def state(self, process: int, coroutine: CoroutineType[Any, Any, Any], value: Any) -> Any:
         """What a role does when it is fed a value: what it says, and the state it is in then."""

@@ -10,6 +10,7 @@ from typing import Any
 from syncproof.checkers.certificate.contents import MOST_CONTENTS, TooMany
 from syncproof.checkers.certificate.roles import LiveRoles, NotCertified
 from syncproof.models.identity import discard
+from syncproof.models.nodes import plain
 from syncproof.models.operations import Kind, Operation
 
 MOST_LOADS = 50_000
@@ -44,6 +45,7 @@ class Sweep:
     ) -> None:
         self._roles, self._process, self._position = roles, process, position
         self._known, self._values, self._alternatives = known, values, alternatives
+        self._as_run = tuple(map(plain, values))
         self._fingerprint = b""
         self._passed: Any = None
         self._loads = 0
@@ -56,11 +58,12 @@ class Sweep:
         """
         surely, tried = -1, 0
         path: list[int] = []
+        options: dict[tuple[int, ...], list[Found]] = {}
         while True:
             tried += 1
             if tried > MOST_CONTENTS:
                 raise TooMany
-            found, left = self._try(path, after)
+            found, left = self._try(path, options, after)
             if found is not None:
                 surely &= found
             while left and not left[-1]:
@@ -70,10 +73,12 @@ class Sweep:
                 return surely if surely != -1 else self._known
             path[-1] += 1
 
-    def _try(self, path: list[int], after: int) -> tuple[int | None, list[int]]:
+    def _try(
+        self, path: list[int], options: dict[tuple[int, ...], list[Found]], after: int
+    ) -> tuple[int | None, list[int]]:
         """Run the sweep on one alternative for each load, those of ``path`` and the first of later
         ones, which are added to it; how many more each load has, and, if it passes, what has
-        surely happened then."""
+        surely happened then. ``options`` keeps what there is behind the loads before."""
         roles, process = self._roles, self._process
         coroutine = roles.spare(process, self._position)
         if not self._fingerprint:
@@ -82,14 +87,16 @@ class Sweep:
         values: list[Any] = []
         operation = _next(coroutine, None)
         while operation.kind not in (Kind.SWEEP_BEGIN, Kind.SWEEP_END):
-            options = self._alternatives(operation, known, after)
+            before = tuple(path[: len(values)])
+            if before not in options:
+                options[before] = self._alternatives(operation, known, after)
             if len(values) == len(path):
                 path.append(0)
             self._loads += 1
             if self._loads > MOST_LOADS:
                 raise TooMany
-            chosen = options[path[len(values)]]
-            left.append(len(options) - 1 - path[len(values)])
+            chosen = options[before][path[len(values)]]
+            left.append(len(options[before]) - 1 - path[len(values)])
             known |= chosen.surely
             complete &= chosen.complete
             values.append(chosen.value)
@@ -97,7 +104,10 @@ class Sweep:
         if operation.kind is Kind.SWEEP_BEGIN:
             self._check_failed(coroutine, complete)
             return None, left
-        self._check_passed(coroutine)
+        if tuple(map(plain, values)) == self._as_run:
+            roles.keep(process, self._position + 1 + len(values), coroutine)
+        else:
+            self._check_passed(coroutine)
         return known, left
 
     def _check_failed(self, coroutine: CoroutineType[Any, Any, Any], complete: bool) -> None:

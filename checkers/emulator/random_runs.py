@@ -34,7 +34,7 @@ from syncproof.models.transitions import Failure, Overfull, State, Step
 from syncproof.models.verdict import Answer, PropertyVerdict, Question, Verdict
 
 ENGINE = "runs"
-MOST_RUNS = 15
+MOST_RUNS = 4 * len(ADVERSARIES)
 MOST_STEPS = 60_000
 """The steps of all runs together."""
 

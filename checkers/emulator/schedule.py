@@ -18,12 +18,16 @@ Ended = Literal["over", "stuck", "wrong", "budget"]
 
 ADVERSARIES = {
     "random": "another mixture of haste and delay for each seed",
-    "starve-link": "one link delivers only when nothing else can happen",
-    "hold-last-atom": "the last atom of each put lands only when nothing else can happen",
-    "newest-first": "what was put last lands first",
+    "starve-region": "what is put to one region lands only when nothing else can happen",
+    "starve-process": "one process goes on only when nothing else can happen",
     "stop-rank": "one rank after the other stands still while the others can go on",
+    "hold-last-atom": "the last atom of each put lands only when nothing else can happen",
+    "starve-link": "one link delivers only when nothing else can happen",
+    "newest-first": "what was put last lands first",
 }
 """The adversaries of ``--adversary``, each with what it does."""
+
+HOLDS_PUTS = ("starve-link", "hold-last-atom", "starve-region")
 
 LOOKS_EVERY = 1024
 STOPPED_FOR = 200
@@ -46,6 +50,7 @@ class Adversary:
         self._haste = self.random.choice((0.02, 0.1, 0.3, 0.5, 0.8))
         self._link = (self.random.randrange(ranks), self.random.randrange(ranks))
         self._stopped, self._until = self.random.randrange(ranks), STOPPED_FOR
+        self._cells, self._process = self._cells_of_a_region(seed), self._any_process()
         self._order: dict[Actor, float] = {}
         self._ranked = name == "random" and self.random.random() < 0.5
 
@@ -54,10 +59,10 @@ class Adversary:
         fabric = self.machine.fabric
         if not fabric.ready and not fabric.free:
             return None
-        if self.name == "starve-link":
-            return self._unless(lambda each: isinstance(each, Flight) and self._is_starved(each))
-        if self.name == "hold-last-atom":
-            return self._unless(lambda each: isinstance(each, Flight) and each.is_last)
+        if self.name in HOLDS_PUTS:
+            return self._unless(lambda each: isinstance(each, Flight) and self._is_held(each))
+        if self.name == "starve-process":
+            return self._unless(lambda each: each is self._process)
         if self.name == "stop-rank":
             return self._stop_a_rank()
         if self.name == "newest-first" and fabric.free and not self._is_a_process_next():
@@ -70,6 +75,8 @@ class Adversary:
 
     def holds(self, process: Emulated) -> bool:
         """Whether a thread has to wait although its process could take a step."""
+        if self.name == "starve-process":
+            return process is self._process and self._others_can_go_on()
         if self.name != "stop-rank":
             return False
         if self.machine.steps >= self._until:
@@ -80,15 +87,19 @@ class Adversary:
         """Which of some flights lands next; None if all are to be held back."""
         if self.name == "newest-first":
             return max(free, key=lambda each: each.number)
-        if self.name in ("starve-link", "hold-last-atom"):
-            starves = self.name == "starve-link"
-            held = [each for each in free if (self._is_starved(each) if starves else each.is_last)]
+        if self.name in HOLDS_PUTS:
+            held = [each for each in free if self._is_held(each)]
             others = [each for each in free if each not in held]
             if others:
                 return self.random.choice(others)
             if self.machine.fabric.ready or len(held) < len(self.machine.fabric.free):
                 return None if self.random.random() < 0.9 else self.random.choice(held)
         return self.random.choice(free)
+
+    def _others_can_go_on(self) -> bool:
+        """Whether anybody but the starved process can."""
+        fabric = self.machine.fabric
+        return bool(fabric.free) or any(each is not self._process for each in fabric.ready)
 
     def _can_go_on(self, stopped: int) -> bool:
         """Whether anybody but a rank can."""
@@ -126,10 +137,31 @@ class Adversary:
         yield from self.machine.fabric.ready
         yield from self.machine.fabric.free
 
-    def _is_starved(self, flight: Flight) -> bool:
+    def _is_held(self, flight: Flight) -> bool:
+        if self.name == "hold-last-atom":
+            return flight.is_last
+        if self.name == "starve-region":
+            return not self._cells.isdisjoint(flight.cells)
         owner = flight.owner
         source = self.machine.processes[owner].rank if owner >= 0 else -1
         return (source, flight.target) == self._link
+
+    def _cells_of_a_region(self, seed: int) -> frozenset[int]:
+        """Those of the largest blocks first, as data hurts when it comes late; all adversaries
+        taken in turn, the next region every time."""
+        layout = self.machine.memory.layout
+        if self.name != "starve-region" or not layout.regions:
+            return frozenset()
+        regions = sorted(layout.regions, key=lambda each: -each.block)
+        name = regions[seed // len(ADVERSARIES) % len(regions)].name
+        cells = enumerate(layout.cells)
+        return frozenset([cell for cell, each in cells if each.slot.region.name == name])
+
+    def _any_process(self) -> Emulated | None:
+        processes = self.machine.processes
+        if self.name != "starve-process" or not processes:
+            return None
+        return self.random.choice(processes)
 
     def _stop_a_rank(self) -> Actor:
         if self.machine.steps >= self._until:

@@ -59,7 +59,8 @@ def build_trace(
 
     def hangs(system: System, state: State, asked: frozenset[str]) -> bool:
         if to_the_end:
-            return straight_on(system, state, asked, waiting) is not None
+            stays = stays_waiting(system, state, waiting)  # soon told, and surely so if it hangs
+            return stays and straight_on(system, state, asked, waiting) is not None
         return is_hung(system, state, asked)
 
     def still_waits(system: System, state: State, asked: frozenset[str]) -> bool:

@@ -3,23 +3,36 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Hashable, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
+from syncproof.checkers.explicit.boxes import Boxes, Joined, is_plain
+from syncproof.models.core import Unresolved
+from syncproof.models.errors import UserError
 from syncproof.models.lowering import Action, ActionKind
 from syncproof.models.narrate import delivered
+from syncproof.models.nodes import TooLong
 from syncproof.models.operations import GhostCheck, GhostUpdate
 from syncproof.models.outbox import ADD
 from syncproof.models.system import System
-from syncproof.models.transitions import Failure, State, Step, Transition, differences
+from syncproof.models.transitions import (
+    Failure,
+    Overfull,
+    State,
+    Step,
+    Transition,
+    differences,
+)
 
 
 class Move(NamedTuple):
     """A step of a run as a change of some places of the state.
 
-    ``looks`` are the places on which it depends, None for all; ``writes`` are (place, value
-    before, value after) of all that it sets. ``issues`` are the cells of each put that it issues;
-    ``drains`` says that it waits for the puts of its process.
+    ``looks`` are the places on which it depends, None for all; besides these it depends on all that
+    the processes ``minds`` have in flight. ``writes`` are (place, value before, value after) of all
+    that it sets. ``issues`` are the cells of each put that it issues; ``drains`` says that it waits
+    for the puts of its process.
     """
 
     step: Step
@@ -28,6 +41,7 @@ class Move(NamedTuple):
     failures: tuple[Failure, ...]
     issues: tuple[tuple[int, ...], ...] = ()
     drains: bool = False
+    minds: tuple[int, ...] = ()
 
 
 class Ends(NamedTuple):
@@ -39,57 +53,163 @@ class Ends(NamedTuple):
 
 
 class _Footprint(NamedTuple):
-    """What an action of a node always looks at and sets, outboxes left out; ``drains`` and
+    """What an action of a node always looks at and sets; ``boxes`` are the places of the puts in
+    flight that matter to it, ``minds_all`` says that all of its process do; ``drains`` and
     ``issues`` as in a move."""
 
     members: tuple[int, ...]
-    looks: frozenset[int]
+    looks: tuple[int, ...]
     places: tuple[int, ...]
-    minds_outbox: bool
+    boxes: tuple[int, ...]
+    minds_all: bool
     issues: tuple[tuple[int, ...], ...]
     drains: bool
 
 
+class _Outcome(NamedTuple):
+    """What a step does: the places that it sets, the outbox of its process, what it says, the
+    processes that it ends, and whether it depends on what ghosts hold."""
+
+    sets: tuple[tuple[int, int], ...]
+    outbox: int
+    failures: tuple[Failure, ...]
+    ended: tuple[int, ...]
+    on_ghosts: bool
+
+
 class Footprints:
-    """What the steps of a system depend on and what they set, as places of the state."""
+    """What the steps of a system depend on and what they set, as places of the state and, behind
+    these, of what is in flight.
+
+    Equal questions are asked of the system once.
+    """
 
     def __init__(self, system: System) -> None:
-        self.system = system
+        self.system, self.boxes = system, Boxes(system)
+        self._width = self.boxes.width
         self._is_plain = is_plain(system)
+        self._ghosts = (system.ghosts.at,) if system.features.ghosts else ()
         self._actions: dict[tuple[int, int, int], _Footprint] = {}
-        self._added: dict[tuple[int, Step], frozenset[int]] = {}
+        self._outcomes: dict[tuple[Hashable, ...], _Outcome | None] = {}
 
-    def move(self, state: State, transition: Transition) -> Move:
-        """A step that is taken from a state."""
-        step, after, failures = transition.step, transition.state, transition.failures
+    def first(self) -> list[int]:
+        """The places before the first step."""
+        start = self.system.initial_transition().state
+        return [*start, *[0] * (self.boxes.width - len(start))]
+
+    def meet(self, steps: Sequence[tuple[State, Step]]) -> None:
+        """See which puts belong together before the steps of a run are told."""
+        for state, step in steps:
+            if step.kind == "process":
+                with suppress(Joined):
+                    self._of_action(state, step)
+        self.forget()
+
+    def forget(self) -> None:
+        """Forget which puts were apart."""
+        self._actions.clear()
+
+    def move(self, here: list[int], step: Step) -> Move | None:
+        """A step that is taken, or None if it cannot be; raises `Joined`.
+
+        ``here`` is made longer where a place is new.
+        """
         if not self._is_plain:
-            changed = differences(state, after)
+            state = tuple(here)
+            found = self._transition(state, step)
+            if found is None:
+                return None
+            changed = differences(state, found.state)
             writes = tuple([(place, state[place], new) for place, new in changed])
-            return Move(step, None, writes, failures)
-        if step.kind != "process":
-            looks, places = self._of_fabric(state, step)
-            writes = tuple([(place, state[place], after[place]) for place in places])
-            return Move(step, looks, writes, failures)
-        found = self._of_action(state, step)
-        looks, places = found.looks, list(found.places)
-        for member in found.members:
-            outbox = self.system.first_outbox + member
-            if found.minds_outbox or self.system.node(after, member).state == "done":
-                looks |= {outbox}
-            if state[outbox] != after[outbox]:
-                places.append(outbox)
-        if self.system.features.ghosts and self._speaks_of_ghosts(state, step):
-            looks |= {self.system.ghosts.at}
-            places.append(self.system.ghosts.at)
-        writes = tuple([(place, state[place], after[place]) for place in places])
-        return Move(step, looks, writes, failures, found.issues, found.drains)
+            return Move(step, None, writes, found.failures)
+        move = self._of_fabric if step.kind != "process" else self._of_process
+        return move(here, step)
 
-    def _of_action(self, state: State, step: Step) -> _Footprint:
-        key = (step.process, state[step.process], step.what[0])
+    def _transition(self, state: State, step: Step) -> Transition | None:
+        try:
+            for each in self.system.step_transitions(state, step):
+                if each.step == step:
+                    each.state  # noqa: B018 - what the fabric delivers may be too much
+                    return each
+        except (Overfull, TooLong, Unresolved, UserError):
+            pass
+        return None
+
+    def minded(self, move: Move, changed: set[int]) -> bool:
+        """Whether a step depends on puts in flight some of which have changed."""
+        return any(not changed.isdisjoint(self.boxes.all_of(each)) for each in move.minds)
+
+    # Steps of processes
+
+    def _of_process(self, here: list[int], step: Step) -> Move | None:
+        process = step.process
+        node = self.system.automata[process].nodes[here[process]]
+        if node.state != "run" or step.what[0] >= len(node.actions):
+            return None
+        found = self._of_action(here, step)
+        here += [0] * (self.boxes.width - len(here))
+        boxes = self.boxes.all_of(process) if found.minds_all else found.boxes
+        in_flight = dict.fromkeys(found.members, 0)
+        in_flight[process] = self.boxes.outbox(here, boxes)
+        minds = (process,) if found.minds_all else ()
+        outcome = self._outcome(here, step, found, in_flight)
+        if outcome is None:
+            return None
+        sets, failures = list(outcome.sets), outcome.failures
+        if outcome.outbox != in_flight[process]:
+            (box,) = boxes
+            sets.append((box, outcome.outbox))
+        if outcome.ended:
+            minds = tuple({*minds, *outcome.ended})
+            for each in outcome.ended:
+                in_flight[each] = self.boxes.outbox(here, self.boxes.all_of(each))
+            with_all = self._outcome(here, step, found, in_flight)
+            assert with_all is not None
+            failures = with_all.failures
+        return Move(
+            step,
+            frozenset((*found.looks, *found.boxes, *(self._ghosts if outcome.on_ghosts else ()))),
+            tuple([(place, here[place], new) for place, new in sets]),
+            failures,
+            found.issues,
+            found.drains,
+            minds,
+        )
+
+    def _outcome(
+        self, here: list[int], step: Step, found: _Footprint, in_flight: dict[int, int]
+    ) -> _Outcome | None:
+        looks = [here[place] for place in (*found.looks, *self._ghosts)]
+        key = (step, here[step.process], *looks, *in_flight.values())
+        if key not in self._outcomes:
+            self._outcomes[key] = self._ask(here, step, found, in_flight)
+        return self._outcomes[key]
+
+    def _ask(
+        self, here: list[int], step: Step, found: _Footprint, in_flight: dict[int, int]
+    ) -> _Outcome | None:
+        system, work = self.system, here[: self._width]
+        for owner, number in in_flight.items():
+            work[system.first_outbox + owner] = number
+        taken = self._transition(tuple(work), step)
+        if taken is None:
+            return None
+        on_ghosts = bool(self._ghosts) and self._speaks_of_ghosts(tuple(work), step)
+        places = (*found.places, *(self._ghosts if on_ghosts else ()))
+        return _Outcome(
+            tuple([(place, taken.state[place]) for place in places]),
+            taken.state[system.first_outbox + step.process],
+            taken.failures,
+            tuple([m for m in found.members if system.node(taken.state, m).state == "done"]),
+            on_ghosts,
+        )
+
+    def _of_action(self, here: Sequence[int], step: Step) -> _Footprint:
+        key = (step.process, here[step.process], step.what[0])
         found = self._actions.get(key)
         if found is None:
-            action = self.system.node(state, step.process).actions[step.what[0]]
-            found = self._actions[key] = self._find(step.process, action)
+            node = self.system.automata[step.process].nodes[here[step.process]]
+            found = self._actions[key] = self._find(step.process, node.actions[step.what[0]])
         return found
 
     def _find(self, process: int, action: Action) -> _Footprint:
@@ -99,11 +219,19 @@ class Footprints:
         added = [first + cell for cell, _, mode in action.writes if mode == ADD]
         written = [first + cell for cell, _, _ in action.writes]
         written += read if kind is ActionKind.UPDATE else []
+        boxes: tuple[int, ...] = ()
+        if kind is ActionKind.ISSUE:
+            boxes = (self.boxes.of_packets(process, action.packets),)
+        elif action.packets:
+            self.boxes.of_packets(process, action.packets)
+        elif action.ordered:
+            boxes = tuple({self.boxes.of_cells(process, (cell,)) for cell in action.cells})
         return _Footprint(
             members,
-            frozenset((*members, *read, *added)),
+            tuple(dict.fromkeys((*members, *read, *added))),
             tuple(dict.fromkeys((*members, *written))),
-            action.ordered or kind in (ActionKind.ISSUE, ActionKind.FENCE, ActionKind.QUIET),
+            boxes,
+            kind in (ActionKind.QUIET, ActionKind.FENCE),
             tuple([tuple([cell for cell, _, _ in each.writes]) for each in action.packets]),
             action.ordered or kind in (ActionKind.QUIET, ActionKind.FENCE),
         )
@@ -118,25 +246,41 @@ class Footprints:
         said = () if edge is None else edge.statements
         return any(isinstance(each, GhostUpdate | GhostCheck) for each in said)
 
-    def _of_fabric(self, state: State, step: Step) -> tuple[frozenset[int], list[int]]:
-        first = self.system.first_cell
-        outbox = self.system.first_outbox + step.process
+    # Steps of the fabric
+
+    def _of_fabric(self, here: list[int], step: Step) -> Move | None:
+        system, first = self.system, self.system.first_cell
+        box = self.boxes.of_cells(step.process, step.what)
+        here += [0] * (self.boxes.width - len(here))
         cells = [first + cell for cell in step.what]
-        if step.kind != "land":
-            return frozenset((outbox, *cells)), [outbox]
-        key = (state[outbox], step)
-        added = self._added.get(key)
-        if added is None:
-            writes = delivered(self.system, state, step).writes
-            added = frozenset([first + cell for cell, _, mode in writes if mode == ADD])
-            self._added[key] = added
-        return added | {outbox}, [outbox, *cells]
+        key = (step, here[box])
+        if key not in self._outcomes:
+            at = system.first_outbox + step.process
+            work = here[: self._width]
+            work[at] = here[box]
+            state = tuple(work)
+            taken = self._transition(state, step)
+            if taken is None:
+                self._outcomes[key] = None
+                return None
+            after, reads = taken.state, set(cells)
+            if step.kind == "land":
+                writes = delivered(system, state, step).writes
+                reads = {first + cell for cell, _, mode in writes if mode == ADD}
+            sets = [(place, after[place]) for place in cells if step.kind == "land"]
+            outcome = _Outcome(tuple(sets), after[at], taken.failures, (), False)
+            if reads:  # what comes out depends on what is there
+                return self._landed(here, step, box, outcome, reads)
+            self._outcomes[key] = outcome
+        found = self._outcomes[key]
+        return None if found is None else self._landed(here, step, box, found, set())
 
-
-def is_plain(system: System) -> bool:
-    """Whether a state is no more than nodes, cells, outboxes and ghosts."""
-    features = system.features
-    return not (features.views or features.caches or features.twins or features.locks)
+    def _landed(
+        self, here: list[int], step: Step, box: int, outcome: _Outcome, reads: set[int]
+    ) -> Move:
+        sets = ((box, outcome.outbox), *outcome.sets)
+        writes = tuple([(place, here[place], new) for place, new in sets])
+        return Move(step, frozenset((box, *reads)), writes, outcome.failures)
 
 
 def past_of(system: System, moves: Sequence[Move], ends: Ends | None) -> set[int]:
@@ -166,6 +310,7 @@ class _Past:
 
     def __init__(self, system: System) -> None:
         self._outboxes = range(system.first_outbox, system.first_cache)
+        self._width = len(system.initial_transition().state)
         profile = system.automata[0].profile
         self._in_order = (
             profile.ordering != "none" or profile.fence == "orders" or bool(profile.hops)
@@ -178,7 +323,8 @@ class _Past:
     def before(self, number: int, move: Move) -> set[int]:
         """What the next step depends on."""
         step = move.step
-        looks = [place for place in move.looks or () if place not in self._outboxes]
+        in_state = [place for place in move.looks or () if place < self._width]
+        looks = [place for place in in_state if place not in self._outboxes]
         needs = {self.write_of[place] for place in looks if place in self.write_of}
         if step.kind == "process":
             if move.drains:
