@@ -8,19 +8,20 @@ to be as it was when the role came to the operation.
 from __future__ import annotations
 
 import dis
+import sys
 import types
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache, partial, wraps
+from functools import cache, cached_property, partial, wraps
 from itertools import product
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from syncproof.models.bounds import Bounds
 from syncproof.models.core import Core
 from syncproof.models.errors import UserError
 from syncproof.models.identity_scan import FORBIDDEN
+from syncproof.models.per_rank import PerRank
 from syncproof.models.protocol import Protocol
-from syncproof.models.values import Mark
+from syncproof.models.values import Block, Mark, Opaque, Part, Payload
 
 CANNOT_CHANGE = frozenset((int, bool, str, float, types.NoneType, Mark))
 """Types of values that nobody can change."""
@@ -30,8 +31,10 @@ PACKAGE = __name__.rpartition(".")[0]
 ROOT = __name__.partition(".")[0]
 BINDING = ("STORE_", "DELETE_", "YIELD", "IMPORT")
 """How the names of instructions begin that leave something behind; ``STORE_FAST`` does not."""
-DEEPEST = 8
-OURS = frozenset(vars(Core("", 0, 0, 1, Bounds(), {}, {}, lambda _: None)))
+CHANGING = (Core, PerRank, Block, Payload, Part, Opaque)
+"""What of this package's a role might change."""
+OURS_ALONE = frozenset(("bounds", "ranks", "_groups", "_choices", "_say"))
+"""What of a core no role changes."""
 
 
 def watched(function: Callable[..., Any] | None) -> Callable[..., Any] | None:
@@ -235,29 +238,50 @@ def _is_sealed(value: Any) -> bool:
 
 
 def trace(value: Any) -> Any:
-    """What can be told of a value and of all that it refers to: equal while nothing changes."""
-    return _trace(value, DEEPEST, {})
+    """What can be told of a value and of all that it refers to: equal while nothing changes.
+
+    A `UserError` if something in it cannot be looked into.
+    """
+    try:
+        return _trace(value, {})
+    except RecursionError:
+        raise _cannot_be_told(value) from None
 
 
-def _trace(value: Any, depth: int, met: dict[int, tuple[int, Any]]) -> Any:
+def _cannot_be_told(value: Any) -> UserError:
+    return UserError(
+        f"a condition looks at a {type(value).__name__}, and nobody can tell whether it stays as "
+        "it is",
+        expected="a variable of the role that holds a plain value",
+    )
+
+
+def _trace(value: Any, met: dict[int, tuple[int, Any]]) -> Any:
     """``met`` are the objects that were met before: their number, and they themselves."""
     kind = type(value)
     if kind in CANNOT_CHANGE or kind in (bytes, complex):
         return (kind, value.hex() if kind is float else value)
-    if isinstance(value, STANDING) or (_is_ours(kind) and not isinstance(value, Core)):
+    if isinstance(value, STANDING) and not _is_made_by_a_role(value):
+        return id(value)
+    if _is_ours(kind) and not isinstance(value, CHANGING):
         return id(value)
     if isinstance(value, Protocol) and _is_kind_of_package(kind) and _is_held_still(value):
         return id(value)
     if id(value) in met:
         return met[id(value)][0]
     met[id(value)] = len(met), value
-    if not depth:
-        return id(kind)
-    return (id(kind), *[_trace(each, depth - 1, met) for each in _inside(value)])
+    return (id(kind), *[_trace(each, met) for each in _inside(value)])
 
 
 def _is_ours(kind: type) -> bool:
     return kind.__module__.startswith(PACKAGE) and kind.__module__ != f"{PACKAGE}.sealed"
+
+
+def _is_made_by_a_role(value: Any) -> bool:
+    """Whether a class or module is none that a module has, or Python knows, by its name."""
+    if isinstance(value, types.ModuleType):
+        return sys.modules.get(value.__name__) is not value
+    return isinstance(value, type) and "<locals>" in value.__qualname__
 
 
 def _inside(value: Any) -> Iterable[Any]:
@@ -266,6 +290,24 @@ def _inside(value: Any) -> Iterable[Any]:
         return _of_function(value)
     if isinstance(value, types.MethodType):
         return (value.__func__, value.__self__)
+    if isinstance(value, Core):
+        return [each for name, each in vars(value).items() if name not in OURS_ALONE]
+    if isinstance(value, Protocol):
+        return (*vars(value).values(), *_of_classes(type(value)))
+    if isinstance(value, type):
+        return [each for kind in value.__mro__ for each in _of_class(kind)]
+    if isinstance(value, property | cached_property):
+        return (value.fget,) if isinstance(value, property) else (value.func,)
+    if isinstance(value, types.GeneratorType):
+        frame = value.gi_frame
+        return (None,) if frame is None else (frame.f_lasti, dict(frame.f_locals))
+    kind = type(value)
+    made = (kind,) if _is_made_by_a_role(kind) else ()
+    return (*made, *_elements(value), *_attributes(value))
+
+
+def _elements(value: Any) -> Iterable[Any]:
+    """What a container holds; the state of another object, as it would be copied."""
     if isinstance(value, partial):
         return (value.func, value.args, value.keywords)
     if isinstance(value, list | tuple):
@@ -273,16 +315,20 @@ def _inside(value: Any) -> Iterable[Any]:
     if isinstance(value, dict):
         return (*value, *value.values())
     if isinstance(value, set | frozenset):
-        return sorted(map(id, value))
-    if isinstance(value, Core):
-        added = (name for name in vars(value) if name not in OURS and not name.startswith("_"))
-        return [vars(value)[name] for name in added]
-    if isinstance(value, Protocol):
-        return (*vars(value).values(), *_of_classes(type(value)))
-    if isinstance(value, types.GeneratorType):
-        frame = value.gi_frame
-        return (None,) if frame is None else (frame.f_lasti, dict(frame.f_locals))
-    return _of_object(value)
+        return [part for each in sorted(value, key=id) for part in (id(each), each)]
+    if isinstance(value, (types.ModuleType, *CHANGING)):
+        return ()
+    return _state(value)
+
+
+def _attributes(value: Any) -> Iterator[Any]:
+    """The names and values that an object holds, also those that no copy of it would get."""
+    for name, each in dict(getattr(value, "__dict__", ())).items():
+        yield from (name, each)
+    for kind in type(value).__mro__:
+        for name, slot in vars(kind).items():
+            if isinstance(slot, types.MemberDescriptorType) and kind.__module__ != "builtins":
+                yield getattr(value, name, None)
 
 
 def _of_function(function: types.FunctionType) -> Iterator[Any]:
@@ -301,8 +347,15 @@ def _of_classes(kind: type) -> Iterator[Any]:
     """What the user's classes among those of a protocol hold."""
     for each in kind.__mro__:
         if not _is_class_of_package(each):
-            held = [value for name, value in vars(each).items() if not name.startswith("__")]
-            yield from (value.fget if isinstance(value, property) else value for value in held)
+            yield from _of_class(each)
+
+
+def _of_class(kind: type) -> Iterator[Any]:
+    """What a class holds, but for what each class has."""
+    if kind is not object:
+        for name, value in vars(kind).items():
+            if not name.startswith("__") or isinstance(value, types.FunctionType):
+                yield value
 
 
 @cache
@@ -312,12 +365,12 @@ def _names(code: types.CodeType) -> tuple[str, ...]:
     return (*code.co_names, *(name for each in inner for name in _names(each)))
 
 
-def _of_object(value: Any) -> Iterable[Any]:
-    """The state of an object, as it would be copied; of one that cannot be, only which it is."""
+def _state(value: Any) -> Iterable[Any]:
+    """The state of an object, as it would be copied."""
     try:
         parts = value.__reduce_ex__(4)
     except Exception:
-        return (id(value),)
+        raise _cannot_be_told(value) from None
     if isinstance(parts, str):
         return (id(value),)
     items = (tuple(each) for each in parts[3:5] if each is not None)
