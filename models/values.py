@@ -12,6 +12,7 @@ from numbers import Number
 from typing import Any, Never
 
 from syncproof.models.errors import UserError
+from syncproof.models.per_rank import PerRank
 
 
 @dataclass(frozen=True)
@@ -188,7 +189,7 @@ def changeable(value: Any) -> str:
     elif kind in HOLDING:
         inside = vars(value).values()
     elif kind.__module__.startswith(PACKAGE):
-        return ""
+        return kind.__name__ if issubclass(kind, Block | PerRank) else ""
     elif "__dataclass_params__" in vars(kind) and kind.__dataclass_params__.frozen:
         inside = [getattr(value, each.name) for each in fields(kind)]
     else:

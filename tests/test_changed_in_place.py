@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
@@ -18,8 +19,9 @@ from syncproof.checkers.explicit.search import Budget
 from syncproof.models.core import Core
 from syncproof.models.errors import UserError
 from syncproof.models.memory import Ghost, Region
+from syncproof.models.per_rank import PerRank
 from syncproof.models.protocol import Protocol, role
-from syncproof.models.values import SENTINEL, Opaque, Part, Torn, changeable
+from syncproof.models.values import SENTINEL, Block, Opaque, Part, Torn, changeable
 from syncproof.models.verdict import Answer
 from tests.small import instance, verdict
 
@@ -69,6 +71,13 @@ def logged(old: Any) -> int:
 
 def helped() -> int:
     return len(LOG)
+
+
+THIS = sys.modules[__name__]
+
+
+def by_a_module(old: Any) -> int:
+    return THIS.counted(old)  # type: ignore[no-any-return]
 
 
 def with_a_default(old: Any, seen: list[int] = []) -> int:  # noqa: B006
@@ -157,6 +166,11 @@ class Logged(Saying):
         core.ghost_update(self.ghost, logged)
 
 
+class ByModule(Saying):
+    async def act(self, core: Core) -> None:
+        core.ghost_update(self.ghost, by_a_module)
+
+
 class Default(Saying):
     async def act(self, core: Core) -> None:
         core.ghost_update(self.ghost, with_a_default)
@@ -188,6 +202,7 @@ class Given(Saying):
         Callable_,
         Global,
         Logged,
+        ByModule,
         Default,
         Bound,
         BuiltIn,
@@ -233,8 +248,8 @@ def test_only_what_nobody_can_change_is_let_pass() -> None:
     lasting = (1, 1.5, "a", None, b"a", Colour.RED, Fraction(1, 2), frozenset({1}), int, range(2))
     for value in (*lasting, lasting, SENTINEL, Part(0, 1, (0, 1), 2, "lead"), Torn((1, 2))):
         assert not changeable(value) and not changeable(Frozen(value))
-    changing = ([1], {1}, {1: 2}, Message(1), bytearray(b"a"), (1, [2]), lambda: 1)
-    for value in (*changing, Numbers((1,)), Loose(1)):
+    changing = ([1], {1}, {1: 2}, Message(1), bytearray(b"a"), (1, [2]), Block({}), PerRank())
+    for value in (*changing, Numbers((1,)), Loose(1), lambda: 1):
         assert changeable(value) and changeable(Frozen(value))
         assert changeable(Part(0, 1, value, 2, "lead")) and changeable(Torn((value,)))
         assert changeable(Opaque(value))
