@@ -8,33 +8,20 @@ to be as it was when the role came to the operation.
 from __future__ import annotations
 
 import dis
-import sys
 import types
-from collections.abc import Callable, Iterable, Iterator
-from functools import cache, cached_property, partial, wraps
+from collections.abc import Callable, Iterator
+from functools import wraps
 from itertools import product
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from syncproof.models.core import Core
 from syncproof.models.errors import UserError
 from syncproof.models.identity_scan import FORBIDDEN
-from syncproof.models.per_rank import PerRank
 from syncproof.models.protocol import Protocol
-from syncproof.models.values import Block, Mark, Opaque, Part, Payload
+from syncproof.models.traces import CANNOT_CHANGE, STANDING, is_of_package, is_ours, trace
 
-CANNOT_CHANGE = frozenset((int, bool, str, float, types.NoneType, Mark))
-"""Types of values that nobody can change."""
-STANDING = (type, types.ModuleType, types.CodeType)
-"""What is as it is while roles run; so is all that this package makes, but the core."""
-PACKAGE = __name__.rpartition(".")[0]
-ROOT = __name__.partition(".")[0]
 BINDING = ("STORE_", "DELETE_", "YIELD", "IMPORT")
 """How the names of instructions begin that leave something behind; ``STORE_FAST`` does not."""
-CHANGING = (Core, PerRank, Block, Payload, Part, Opaque)
-"""What of this package's a role might change."""
-OURS_ALONE = frozenset(("bounds", "ranks", "_groups", "_choices", "_say"))
-"""What of a core no role changes."""
 
 
 def watched(function: Callable[..., Any] | None) -> Callable[..., Any] | None:
@@ -105,12 +92,11 @@ def _is_bare(function: types.FunctionType) -> bool:
 
 
 def _is_of_package(function: types.FunctionType) -> bool:
-    name: str = function.__globals__.get("__name__", "")
-    return name.partition(".")[0] == ROOT
+    return is_of_package(function.__globals__.get("__name__", ""))
 
 
 def _is_class_of_package(kind: type) -> bool:
-    return kind is object or kind.__module__.partition(".")[0] == ROOT
+    return kind is object or is_of_package(kind.__module__)
 
 
 def _is_kind_of_package(kind: type) -> bool:
@@ -192,7 +178,7 @@ class _Reach:
                 self._given.add((kind, name))
                 found = getattr(kind, name, None)
                 found = found.fget if isinstance(found, property) else found
-                if not _is_ours(type(found)) and not isinstance(found, STANDING):
+                if not is_ours(type(found)) and not isinstance(found, STANDING):
                     yield found
 
 
@@ -234,144 +220,4 @@ def _is_sealed(value: Any) -> bool:
         return all(map(_is_sealed, value))
     if isinstance(value, dict):
         return all(map(_is_sealed, (*value, *value.values())))
-    return _Reach().stands(value) or isinstance(value, STANDING) or _is_ours(type(value))
-
-
-def trace(value: Any) -> Any:
-    """What can be told of a value and of all that it refers to: equal while nothing changes.
-
-    A `UserError` if something in it cannot be looked into.
-    """
-    try:
-        return _trace(value, {})
-    except RecursionError:
-        raise _cannot_be_told(value) from None
-
-
-def _cannot_be_told(value: Any) -> UserError:
-    return UserError(
-        f"a condition looks at a {type(value).__name__}, and nobody can tell whether it stays as "
-        "it is",
-        expected="a variable of the role that holds a plain value",
-    )
-
-
-def _trace(value: Any, met: dict[int, tuple[int, Any]]) -> Any:
-    """``met`` are the objects that were met before: their number, and they themselves."""
-    kind = type(value)
-    if kind in CANNOT_CHANGE or kind in (bytes, complex):
-        return (kind, value.hex() if kind is float else value)
-    if isinstance(value, STANDING) and not _is_made_by_a_role(value):
-        return id(value)
-    if _is_ours(kind) and not isinstance(value, CHANGING):
-        return id(value)
-    if isinstance(value, Protocol) and _is_kind_of_package(kind) and _is_held_still(value):
-        return id(value)
-    if id(value) in met:
-        return met[id(value)][0]
-    met[id(value)] = len(met), value
-    return (id(kind), *[_trace(each, met) for each in _inside(value)])
-
-
-def _is_ours(kind: type) -> bool:
-    return kind.__module__.startswith(PACKAGE) and kind.__module__ != f"{PACKAGE}.sealed"
-
-
-def _is_made_by_a_role(value: Any) -> bool:
-    """Whether a class or module is none that a module has, or Python knows, by its name."""
-    if isinstance(value, types.ModuleType):
-        return sys.modules.get(value.__name__) is not value
-    return isinstance(value, type) and "<locals>" in value.__qualname__
-
-
-def _inside(value: Any) -> Iterable[Any]:
-    """What a value refers to, as far as it might change."""
-    if isinstance(value, types.FunctionType):
-        return _of_function(value)
-    if isinstance(value, types.MethodType):
-        return (value.__func__, value.__self__)
-    if isinstance(value, Core):
-        return [each for name, each in vars(value).items() if name not in OURS_ALONE]
-    if isinstance(value, Protocol):
-        return (*vars(value).values(), *_of_classes(type(value)))
-    if isinstance(value, type):
-        return [each for kind in value.__mro__ for each in _of_class(kind)]
-    if isinstance(value, property | cached_property):
-        return (value.fget,) if isinstance(value, property) else (value.func,)
-    if isinstance(value, types.GeneratorType):
-        frame = value.gi_frame
-        return (None,) if frame is None else (frame.f_lasti, dict(frame.f_locals))
-    kind = type(value)
-    made = (kind,) if _is_made_by_a_role(kind) else ()
-    return (*made, *_elements(value), *_attributes(value))
-
-
-def _elements(value: Any) -> Iterable[Any]:
-    """What a container holds; the state of another object, as it would be copied."""
-    if isinstance(value, partial):
-        return (value.func, value.args, value.keywords)
-    if isinstance(value, list | tuple):
-        return value
-    if isinstance(value, dict):
-        return (*value, *value.values())
-    if isinstance(value, set | frozenset):
-        return [part for each in sorted(value, key=id) for part in (id(each), each)]
-    if isinstance(value, (types.ModuleType, *CHANGING)):
-        return ()
-    return _state(value)
-
-
-def _attributes(value: Any) -> Iterator[Any]:
-    """The names and values that an object holds, also those that no copy of it would get."""
-    for name, each in dict(getattr(value, "__dict__", ())).items():
-        yield from (name, each)
-    for kind in type(value).__mro__:
-        for name, slot in vars(kind).items():
-            if isinstance(slot, types.MemberDescriptorType) and kind.__module__ != "builtins":
-                yield getattr(value, name, None)
-
-
-def _of_function(function: types.FunctionType) -> Iterator[Any]:
-    for cell in function.__closure__ or ():
-        try:
-            yield cell.cell_contents
-        except ValueError:
-            yield None
-    yield from (function.__code__.co_consts, function.__defaults__, function.__kwdefaults__)
-    yield function.__dict__
-    for name in _names(function.__code__):
-        yield function.__globals__.get(name)
-
-
-def _of_classes(kind: type) -> Iterator[Any]:
-    """What the user's classes among those of a protocol hold."""
-    for each in kind.__mro__:
-        if not _is_class_of_package(each):
-            yield from _of_class(each)
-
-
-def _of_class(kind: type) -> Iterator[Any]:
-    """What a class holds, but for what each class has."""
-    if kind is not object:
-        for name, value in vars(kind).items():
-            if not name.startswith("__") or isinstance(value, types.FunctionType):
-                yield value
-
-
-@cache
-def _names(code: types.CodeType) -> tuple[str, ...]:
-    """The names that code and the functions that it makes may look up outside."""
-    inner = (each for each in code.co_consts if isinstance(each, types.CodeType))
-    return (*code.co_names, *(name for each in inner for name in _names(each)))
-
-
-def _state(value: Any) -> Iterable[Any]:
-    """The state of an object, as it would be copied."""
-    try:
-        parts = value.__reduce_ex__(4)
-    except Exception:
-        raise _cannot_be_told(value) from None
-    if isinstance(parts, str):
-        return (id(value),)
-    items = (tuple(each) for each in parts[3:5] if each is not None)
-    return (*parts[1:3], *items)
+    return _Reach().stands(value) or isinstance(value, STANDING) or is_ours(type(value))

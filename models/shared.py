@@ -10,22 +10,30 @@ from syncproof.models.errors import UserError
 from syncproof.models.identity import self_test
 from syncproof.models.identity_scan import Refused
 from syncproof.models.identity_walk import Environment
+from syncproof.models.protocol import Protocol
+from syncproof.models.traces import trace_of_shared
 
 
 class Shared:
     """What these roles of a protocol reach beside their own variables, under watch.
 
-    Nothing is watched where it cannot be told.
+    Where not all of it can be told, what can be told of the protocol's own objects and modules is.
     """
 
     def __init__(
-        self, protocol: object, coroutines: Iterable[CoroutineType[Any, Any, Any]]
+        self, protocol: Protocol, coroutines: Iterable[CoroutineType[Any, Any, Any]]
     ) -> None:
+        self._protocol = protocol
         self._environment = None if self_test() else _environment(protocol, coroutines)
+        self._before = trace_of_shared(protocol) if self._environment is None else None
 
     def refuse_change(self) -> None:
         """Raise a `UserError` if it is not as it was."""
-        changed = "" if self._environment is None else self._environment.changed()
+        if self._environment is not None:
+            changed = self._environment.changed()
+        else:
+            is_same = trace_of_shared(self._protocol) == self._before
+            changed = "" if is_same else "an object of the protocol or of its modules"
         if changed:
             raise UserError(
                 f"a role changes what other roles and runs see: {changed}",
@@ -34,7 +42,7 @@ class Shared:
 
 
 def _environment(
-    protocol: object, coroutines: Iterable[CoroutineType[Any, Any, Any]]
+    protocol: Protocol, coroutines: Iterable[CoroutineType[Any, Any, Any]]
 ) -> Environment | None:
     try:
         found = Environment((protocol,))

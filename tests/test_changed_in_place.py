@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter as Counted
+from collections import deque
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar
 
 import pytest
 
 from syncproof.checkers.certificate.check import check as check_by_certificate
 from syncproof.checkers.emulator.random_runs import look_for_violation
-from syncproof.checkers.explicit.check import question_of
+from syncproof.checkers.explicit.check import check, question_of
 from syncproof.checkers.explicit.search import Budget
+from syncproof.checkers.fast.check import check as check_fast
 from syncproof.models.core import Core
 from syncproof.models.errors import UserError
 from syncproof.models.memory import Ghost, Region
@@ -313,6 +317,113 @@ def test_what_roles_share_beside_memory_must_stay_as_it_is(
         if engine == "reference":
             verdict(made)
         check_by_certificate(made, question_of(made, "x"), "certificate", Budget())
+
+
+class TellingAtTheEnd(Protocol):
+    """The same behind the last operation, where no local state is written down any more."""
+
+    def memory(self) -> None:
+        self.slot = Region(owner=0, block=8)
+
+    @role(on=[0])
+    async def first(self, core: Core) -> None:
+        await core.quiet()
+        self.tell()
+
+    @role(on=[1])
+    async def second(self, core: Core) -> None:
+        await core.quiet()
+        core.check(self.is_told(), "rank 0 was first")
+
+    def tell(self) -> None:
+        Shared.number += 1
+
+    def is_told(self) -> bool:
+        return Shared.number > 0
+
+
+class TellingByCounter(TellingAtTheEnd):
+    """By an object of the protocol that is no list, dict or set, and cannot be sealed."""
+
+    def memory(self) -> None:
+        super().memory()
+        self.counter = Counted()
+
+    def tell(self) -> None:
+        self.counter["told"] += 1
+
+    def is_told(self) -> bool:
+        return self.counter["told"] > 0
+
+
+class TellingByDeque(TellingAtTheEnd):
+    def tell(self) -> None:
+        QUEUE.append(1)
+
+    def is_told(self) -> bool:
+        return len(QUEUE) > 0
+
+
+class TellingBySlots(TellingAtTheEnd):
+    def tell(self) -> None:
+        SLOTTED.number += 1
+
+    def is_told(self) -> bool:
+        return SLOTTED.number > 0
+
+
+class TellingByClass(TellingAtTheEnd):
+    """By a class, beside an object of which nobody can tell what it holds."""
+
+    def tell(self) -> None:
+        len(QUEUE)
+        Shared.number += 1
+
+    def is_told(self) -> bool:
+        return len(QUEUE) >= 0 and Shared.number > 0
+
+
+@dataclass(slots=True)
+class Slotted:
+    """An object that keeps its number where no dict shows it."""
+
+    number: int = 0
+
+
+QUEUE: deque[int] = deque()
+SLOTTED = Slotted()
+UNSEEN = (TellingAtTheEnd, TellingByCounter, TellingByDeque, TellingBySlots, TellingByClass)
+
+
+@pytest.mark.parametrize("kind", UNSEEN)
+@pytest.mark.parametrize("engine", ["reference", "fast", "certificate"])
+def test_nothing_that_roles_share_is_left_out(kind: type[Protocol], engine: str) -> None:
+    """Whatever holds it, and where the role says no more: before, all of this was "proved"."""
+    Shared.number = SLOTTED.number = 0
+    QUEUE.clear()
+    made = instance(kind, ranks=2)
+    checks = {"reference": check, "fast": check_fast, "certificate": check_by_certificate}
+    with pytest.raises(UserError, match="changes what other roles and runs see"):
+        checks[engine](made, question_of(made, "x"), engine, Budget())
+
+
+class Remembering(TellingAtTheEnd):
+    """What is found out once, from nothing that changes, is no message."""
+
+    @cached_property
+    def limit(self) -> int:
+        return min(3, len(QUEUE))
+
+    def tell(self) -> None:
+        assert self.limit >= 0
+
+    def is_told(self) -> bool:
+        return self.limit >= 0
+
+
+def test_a_property_that_is_kept_is_no_message() -> None:
+    """It is looked for as before, and no role is refused for it."""
+    assert verdict(instance(Remembering, ranks=2)).answer is Answer.PROVED
 
 
 class ToldOnce(Telling):
