@@ -121,6 +121,8 @@ class _Tracer:
             return (value.__func__, value.__self__)
         if isinstance(value, Core):
             return [each for name, each in vars(value).items() if name not in OURS_ALONE]
+        if isinstance(value, PerRank):
+            return [each for each in vars(value).values() if type(each) in (dict, list)]
         if isinstance(value, Protocol):
             return _of_protocol(value)
         if isinstance(value, type):

@@ -72,6 +72,50 @@ def test_place_that_no_run_reaches_makes_the_verdict_vacuous(engine: str) -> Non
     assert found.answer is Answer.VIOLATED
 
 
+class ReachesInAMethod(Protocol):
+    """What a method of the role's names, and what it calls, counts as if the role named it."""
+
+    @role
+    async def member(self, core: Core) -> None:
+        await core.fence()
+        await self.go_on(core)
+
+    async def go_on(self, core: Core) -> None:
+        """A part of the role."""
+        if core.ranks > 100:
+            core.reach("many ranks")
+
+
+class ReachesByAFunction(ReachesInAMethod):
+    async def go_on(self, core: Core) -> None:
+        say_where(core)
+
+
+class ReachesNothing(ReachesInAMethod):
+    """Does not do what it would do as the class from which it derives."""
+
+    async def go_on(self, core: Core) -> None:
+        await core.fence()
+
+
+class ReachesBySuper(ReachesInAMethod):
+    async def go_on(self, core: Core) -> None:
+        await super().go_on(core)
+
+
+def say_where(core: Core) -> None:
+    if core.ranks > 100:
+        core.reach("many ranks")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_places_named_by_what_a_role_calls_have_to_be_reached(engine: str) -> None:
+    """A place is named wherever ``core.reach`` stands, if the role may come to it."""
+    for kind in (ReachesInAMethod, ReachesByAFunction, ReachesBySuper):
+        assert answers(verdict(instance(kind), engine))["reached"] is Answer.VIOLATED
+    assert verdict(instance(ReachesNothing), engine).answer is Answer.PROVED
+
+
 class ThreeInFlight(Protocol):
     """Three puts to one cell, then a flag: soundness.md C7, wrong only with three in flight."""
 
