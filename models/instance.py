@@ -55,7 +55,7 @@ class Parts:
     def shared(self) -> Shared:
         """What the roles share beside memory, as it is now."""
         coroutines = [each.start() for each in self.roles]
-        found = Shared(self.protocol, coroutines)
+        found = Shared(self.protocol, coroutines, [each.core for each in self.roles])
         for each in coroutines:
             discard(each)
         return found

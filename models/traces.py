@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import types
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, cached_property, partial
 from typing import Any
 
@@ -46,12 +46,13 @@ def trace(value: Any) -> Any:
         raise _cannot_be_told(value) from None
 
 
-def trace_of_shared(protocol: Protocol) -> Any:
-    """What can be told of a protocol, and of the objects, classes and names of the user's modules
-    that its roles may get hold of."""
+def trace_of_shared(protocol: Protocol, cores: Sequence[Core]) -> Any:
+    """What can be told of a protocol, of cores, and of the objects, classes and names of the user's
+    modules that roles may get hold of."""
     tracer = _Tracer(is_strict=False)
     try:
-        return [tracer.of(each) for each in (protocol, *[r.function for r in protocol.roles()])]
+        functions = [each.function for each in protocol.roles()]
+        return [tracer.of(each) for each in (protocol, *cores, *functions)]
     except RecursionError:
         return None
 

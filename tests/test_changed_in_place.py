@@ -407,6 +407,72 @@ def test_nothing_that_roles_share_is_left_out(kind: type[Protocol], engine: str)
         checks[engine](made, question_of(made, "x"), engine, Budget())
 
 
+class Counting(Protocol):
+    """Counts in the block that it was given: each run that is given the same would count on."""
+
+    def memory(self) -> None:
+        self.slot = Region(owner=0, block=8, fields={"count": 4, "other": 4}, initial=0)
+        self.hidden = Region(owner=0, block=8, fields={"a": 4, "b": 4}, initial=0, compared=())
+        self.flag = Region(owner=0, block=8)
+
+    @role(on=[1])
+    async def writer(self, core: Core) -> None:
+        await core.put(self.flag[0], 1)
+        await core.quiet()
+
+    @role(on=[0])
+    async def reader(self, core: Core) -> None:
+        count = await self.counted(core)
+        await core.quiet()
+        flag = await core.wait_until(self.flag[0], lambda flag: flag in (0, 1))
+        core.check(flag == 0 or count() != 1, "counted once")
+
+    async def counted(self, core: Core) -> Callable[[], int]:
+        """To be said."""
+        raise NotImplementedError
+
+
+class CountsInABlock(Counting):
+    async def counted(self, core: Core) -> Callable[[], int]:
+        block: Any = await core.load(self.slot[0])
+        block.count += 1
+        return lambda: int(block.count)
+
+
+class CountsUnseen(Counting):
+    async def counted(self, core: Core) -> Callable[[], int]:
+        block: Any = await core.load(self.hidden[0])
+        block.a.value += 1
+        return lambda: int(block.a.value)
+
+
+class CountsInACondition(Counting):
+    async def counted(self, core: Core) -> Callable[[], int]:
+        def counts(block: Any) -> bool:
+            block.count += 1
+            return bool(block.count == 1)
+
+        block: Any = await core.wait_until(self.slot[0], counts)
+        return lambda: int(block.count)
+
+
+class CountsOnItsCore(Counting):
+    async def counted(self, core: Any) -> Callable[[], int]:
+        len(QUEUE)
+        core.number = getattr(core, "number", 0) + 1
+        return lambda: int(core.number)
+
+
+@pytest.mark.parametrize(
+    "kind", [CountsInABlock, CountsUnseen, CountsInACondition, CountsOnItsCore]
+)
+@pytest.mark.parametrize("engine", ["reference", "reduced"])
+def test_what_a_role_is_given_stays_as_it_was(kind: type[Protocol], engine: str) -> None:
+    """A search runs a role again on the values that it read: it must read the same."""
+    with pytest.raises(UserError, match=r"changed in place|what other roles and runs see"):
+        verdict(instance(kind, ranks=2), engine)
+
+
 class Remembering(TellingAtTheEnd):
     """What is found out once, from nothing that changes, is no message."""
 

@@ -60,7 +60,8 @@ class LiveRoles:
         ]
         self._spares: dict[int, tuple[int, CoroutineType[Any, Any, Any]]] = {}
         self._identities: dict[int, Identity] = {}
-        self._shared = Shared(parts.protocol, self._coroutines)
+        cores = [role.core for role in parts.roles]
+        self._shared = Shared(parts.protocol, self._coroutines, cores)
 
     def resume(self, process: int, value: Any) -> Operation | None:
         """Feed a process what it read, and judge what it says: what it waits to do then."""
