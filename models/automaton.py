@@ -30,7 +30,7 @@ from syncproof.models.nodes import (
     plain,
     same,
 )
-from syncproof.models.operations import Kind, Operation, Statement
+from syncproof.models.operations import Hidden, Kind, Operation, Statement
 from syncproof.models.shared import Shared
 
 
@@ -231,6 +231,9 @@ class Automaton:
         self._said.clear()
         found = self._next_operation(live, value)
         statements = tuple(self._said)
+        for each in statements:
+            if type(each) is Hidden:
+                raise each.error
         after = self._ledger.after(ledger, statements)
         if isinstance(found, _Sweep):
             discard(live.coroutine)

@@ -17,6 +17,7 @@ from syncproof.models.operations import (
     Failed,
     GhostCheck,
     GhostUpdate,
+    Hidden,
     Operation,
     Reached,
     Sent,
@@ -100,6 +101,8 @@ class LiveRoles:
                 tokens[each.key] = False
             elif type(each) is Reached:
                 self.reached.add(each.name)
+            elif type(each) is Hidden:
+                raise each.error
             elif type(each) is Failed:
                 raise NotCertified(f"{self.names[process]}: {each.message}")
             elif isinstance(each, GhostUpdate | GhostCheck):
