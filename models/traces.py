@@ -7,6 +7,7 @@ for all that the roles of a protocol share, and takes what it cannot look into a
 from __future__ import annotations
 
 import sys
+import threading
 import types
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, cached_property, partial
@@ -33,6 +34,9 @@ HOLDING = frozenset(
 )
 """Modules of Python's with objects that hold something; others may keep something by themselves,
 as a logger does."""
+
+APART = frozenset(("logging", "threading", "_thread", "io", "_io"))
+"""Modules of Python's with objects by which no role tells anything, but for thread locals."""
 
 
 def trace(value: Any) -> Any:
@@ -112,7 +116,9 @@ class _Tracer:
         if is_ours(kind) and not isinstance(value, CHANGING):
             return self._is_strict and not isinstance(value, Protocol)
         known = kind.__module__.partition(".")[0]
-        return not self._is_strict and known in sys.stdlib_module_names and known not in HOLDING
+        if self._is_strict:
+            return known in APART and not isinstance(value, threading.local)
+        return known in sys.stdlib_module_names and known not in HOLDING
 
     def _inside(self, value: Any, kind: type) -> Iterable[Any]:
         """What a value refers to, as far as it might change."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -274,8 +275,30 @@ HOLDERS = (
 def test_no_object_hides_what_a_role_changes_later(holder: Callable[[Core], Holder]) -> None:
     """Whatever the number stands in: a change is seen, or the condition is refused."""
     kind = type("Within", (ChangedWithin,), {"holder": staticmethod(holder)})
-    with pytest.raises(UserError, match=r"since it waits|nobody can tell whether it stays"):
+    refused = r"since it waits|nobody can tell whether it stays|changed in place|what other roles"
+    with pytest.raises(UserError, match=refused):
         verdict(instance(kind))
+
+
+class Logs(Changed):
+    """Its condition looks at a list, and its methods write a log."""
+
+    def least(self) -> int:
+        LOG.debug("asked")
+        return 1
+
+    @role(on=[1])
+    async def receiver(self, core: Core) -> None:
+        numbers = [1, 2]
+        await core.wait_until(self.flag[1], lambda flag: flag >= self.least() and flag in numbers)
+
+
+LOG = logging.getLogger(__name__)
+
+
+def test_a_log_is_nothing_that_a_condition_looks_at() -> None:
+    """It holds files and locks of which nobody can tell anything, and tells no role anything."""
+    assert verdict(instance(Logs)).answer is Answer.PROVED
 
 
 class Told(Changed):
