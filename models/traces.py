@@ -127,7 +127,7 @@ class _Tracer:
         if isinstance(value, types.MethodType):
             return (value.__func__, value.__self__)
         if isinstance(value, Core):
-            return [each for name, each in vars(value).items() if name not in OURS_ALONE]
+            return [each for name, each in vars(value).items() if not _is_of_core(name, each)]
         if isinstance(value, PerRank):
             return [each for each in vars(value).values() if type(each) in (dict, list)]
         if isinstance(value, Protocol):
@@ -173,6 +173,12 @@ def _is_made_by_a_role(value: Any) -> bool:
     if isinstance(value, types.ModuleType):
         return sys.modules.get(value.__name__) is not value
     return isinstance(value, type) and "<locals>" in value.__qualname__
+
+
+def _is_of_core(name: str, value: Any) -> bool:
+    """Whether a core has an attribute for itself, and no role changes it."""
+    is_asked = isinstance(value, types.FunctionType) and is_of_package(value.__module__)
+    return name in OURS_ALONE or is_asked
 
 
 def _attributes(value: Any) -> Iterator[Any]:
