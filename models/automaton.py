@@ -30,7 +30,8 @@ from syncproof.models.nodes import (
     plain,
     same,
 )
-from syncproof.models.operations import Kind, Operation, Statement
+from syncproof.models.operations import Hidden, Kind, Operation, Statement
+from syncproof.models.shared import Shared
 
 
 @dataclass
@@ -59,8 +60,9 @@ class Automaton:
         identity: Identity | None,
         ledger: Ledger,
         mutation: Callable[[Operation, str, int], Operation | None] | None,
+        shared: Shared | None = None,
     ) -> None:
-        self.process = process
+        self.process, self._shared = process, shared
         self.nodes: list[Node] = []
         self._start, self._said, self._lowering = start, said, lowering
         self._identity, self._ledger, self._mutation = identity, ledger, mutation
@@ -219,11 +221,19 @@ class Automaton:
             return Refusal("identity is the history", "")
         return self._identity.fingerprint(live.coroutine)
 
+    def _refuse_change(self) -> None:
+        """Refuse a role that changes what all share, where no fingerprint of it is taken."""
+        if self._shared is not None:
+            self._shared.refuse_change()
+
     def _settle(self, live: _Live, before: Node | None, value: Any, ledger: int) -> Edge:
         """Feed ``value``; where the role suspends then, and what it said on the way."""
         self._said.clear()
         found = self._next_operation(live, value)
         statements = tuple(self._said)
+        for each in statements:
+            if type(each) is Hidden:
+                raise each.error
         after = self._ledger.after(ledger, statements)
         if isinstance(found, _Sweep):
             discard(live.coroutine)
@@ -233,6 +243,7 @@ class Automaton:
                 return Edge(self._new(("error", str(error)), before, error=error))
             return Edge(found.first, again=True)
         if found is _END:
+            self._refuse_change()
             node = self._new(("done", after), before, ledger=after)
             fed = () if before is None else (*history_of(before), value)
             self._verify_once(fed)
@@ -260,6 +271,7 @@ class Automaton:
                     where=fingerprint.where,
                     expected="a role keeps what it changes in its own local variables",
                 )
+            self._refuse_change()
             key = ("history", before.number if before else -1, plain(value))
         node = self._known.get(key)
         if node is None:

@@ -9,29 +9,19 @@ from __future__ import annotations
 
 import dis
 import types
-from collections.abc import Callable, Iterable, Iterator
-from functools import cache, partial, wraps
+from collections.abc import Callable, Iterator
+from functools import wraps
 from itertools import product
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from syncproof.models.bounds import Bounds
-from syncproof.models.core import Core
 from syncproof.models.errors import UserError
 from syncproof.models.identity_scan import FORBIDDEN
 from syncproof.models.protocol import Protocol
-from syncproof.models.values import Mark
+from syncproof.models.traces import CANNOT_CHANGE, STANDING, is_of_package, is_ours, trace
 
-CANNOT_CHANGE = frozenset((int, bool, str, float, types.NoneType, Mark))
-"""Types of values that nobody can change."""
-STANDING = (type, types.ModuleType, types.CodeType)
-"""What is as it is while roles run; so is all that this package makes, but the core."""
-PACKAGE = __name__.rpartition(".")[0]
-ROOT = __name__.partition(".")[0]
 BINDING = ("STORE_", "DELETE_", "YIELD", "IMPORT")
 """How the names of instructions begin that leave something behind; ``STORE_FAST`` does not."""
-DEEPEST = 8
-OURS = frozenset(vars(Core("", 0, 0, 1, Bounds(), {}, {}, lambda _: None)))
 
 
 def watched(function: Callable[..., Any] | None) -> Callable[..., Any] | None:
@@ -102,12 +92,11 @@ def _is_bare(function: types.FunctionType) -> bool:
 
 
 def _is_of_package(function: types.FunctionType) -> bool:
-    name: str = function.__globals__.get("__name__", "")
-    return name.partition(".")[0] == ROOT
+    return is_of_package(function.__globals__.get("__name__", ""))
 
 
 def _is_class_of_package(kind: type) -> bool:
-    return kind is object or kind.__module__.partition(".")[0] == ROOT
+    return kind is object or is_of_package(kind.__module__)
 
 
 def _is_kind_of_package(kind: type) -> bool:
@@ -189,7 +178,7 @@ class _Reach:
                 self._given.add((kind, name))
                 found = getattr(kind, name, None)
                 found = found.fget if isinstance(found, property) else found
-                if not _is_ours(type(found)) and not isinstance(found, STANDING):
+                if not is_ours(type(found)) and not isinstance(found, STANDING):
                     yield found
 
 
@@ -231,94 +220,4 @@ def _is_sealed(value: Any) -> bool:
         return all(map(_is_sealed, value))
     if isinstance(value, dict):
         return all(map(_is_sealed, (*value, *value.values())))
-    return _Reach().stands(value) or isinstance(value, STANDING) or _is_ours(type(value))
-
-
-def trace(value: Any) -> Any:
-    """What can be told of a value and of all that it refers to: equal while nothing changes."""
-    return _trace(value, DEEPEST, {})
-
-
-def _trace(value: Any, depth: int, met: dict[int, tuple[int, Any]]) -> Any:
-    """``met`` are the objects that were met before: their number, and they themselves."""
-    kind = type(value)
-    if kind in CANNOT_CHANGE or kind in (bytes, complex):
-        return (kind, value.hex() if kind is float else value)
-    if isinstance(value, STANDING) or (_is_ours(kind) and not isinstance(value, Core)):
-        return id(value)
-    if isinstance(value, Protocol) and _is_kind_of_package(kind) and _is_held_still(value):
-        return id(value)
-    if id(value) in met:
-        return met[id(value)][0]
-    met[id(value)] = len(met), value
-    if not depth:
-        return id(kind)
-    return (id(kind), *[_trace(each, depth - 1, met) for each in _inside(value)])
-
-
-def _is_ours(kind: type) -> bool:
-    return kind.__module__.startswith(PACKAGE) and kind.__module__ != f"{PACKAGE}.sealed"
-
-
-def _inside(value: Any) -> Iterable[Any]:
-    """What a value refers to, as far as it might change."""
-    if isinstance(value, types.FunctionType):
-        return _of_function(value)
-    if isinstance(value, types.MethodType):
-        return (value.__func__, value.__self__)
-    if isinstance(value, partial):
-        return (value.func, value.args, value.keywords)
-    if isinstance(value, list | tuple):
-        return value
-    if isinstance(value, dict):
-        return (*value, *value.values())
-    if isinstance(value, set | frozenset):
-        return sorted(map(id, value))
-    if isinstance(value, Core):
-        added = (name for name in vars(value) if name not in OURS and not name.startswith("_"))
-        return [vars(value)[name] for name in added]
-    if isinstance(value, Protocol):
-        return (*vars(value).values(), *_of_classes(type(value)))
-    if isinstance(value, types.GeneratorType):
-        frame = value.gi_frame
-        return (None,) if frame is None else (frame.f_lasti, dict(frame.f_locals))
-    return _of_object(value)
-
-
-def _of_function(function: types.FunctionType) -> Iterator[Any]:
-    for cell in function.__closure__ or ():
-        try:
-            yield cell.cell_contents
-        except ValueError:
-            yield None
-    yield from (function.__code__.co_consts, function.__defaults__, function.__kwdefaults__)
-    yield function.__dict__
-    for name in _names(function.__code__):
-        yield function.__globals__.get(name)
-
-
-def _of_classes(kind: type) -> Iterator[Any]:
-    """What the user's classes among those of a protocol hold."""
-    for each in kind.__mro__:
-        if not _is_class_of_package(each):
-            held = [value for name, value in vars(each).items() if not name.startswith("__")]
-            yield from (value.fget if isinstance(value, property) else value for value in held)
-
-
-@cache
-def _names(code: types.CodeType) -> tuple[str, ...]:
-    """The names that code and the functions that it makes may look up outside."""
-    inner = (each for each in code.co_consts if isinstance(each, types.CodeType))
-    return (*code.co_names, *(name for each in inner for name in _names(each)))
-
-
-def _of_object(value: Any) -> Iterable[Any]:
-    """The state of an object, as it would be copied; of one that cannot be, only which it is."""
-    try:
-        parts = value.__reduce_ex__(4)
-    except Exception:
-        return (id(value),)
-    if isinstance(parts, str):
-        return (id(value),)
-    items = (tuple(each) for each in parts[3:5] if each is not None)
-    return (*parts[1:3], *items)
+    return _Reach().stands(value) or isinstance(value, STANDING) or is_ours(type(value))

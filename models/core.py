@@ -14,6 +14,7 @@ from syncproof.models.operations import (
     Failed,
     GhostCheck,
     GhostUpdate,
+    Hidden,
     Kind,
     Operation,
     Reached,
@@ -106,15 +107,21 @@ class Core:
         if len(options) == 1:
             return options[0]
         if name not in self._choices:
-            raise Unresolved(name, options)
+            raise self._unresolved(name, options)
         found: Any = self._choices[name]
         ahead = self._choices.get(expected(name))
         if ahead is not None and typed(ahead) != typed(options):
-            raise Unresolved(name, options)
+            raise self._unresolved(name, options)
         if found not in options:
             raise UserError(f"the choice {name!r} is asked with different values: {options}")
         chosen: T = found
         return chosen
+
+    def _unresolved(self, name: Hashable, options: tuple[Hashable, ...]) -> Unresolved:
+        """The error that ends this run; said as well, as a role may catch it."""
+        error = Unresolved(name, options)
+        self._say(Hidden(error))
+        return error
 
     # Operations
 

@@ -7,10 +7,14 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from syncproof.models.transitions import PROPERTIES
 from syncproof.models.verdict import SCHEMA, Answer, Line, Trace, Verdict
 
 ALL = ""
 """The property that stands for the verdict as a whole in an expectation."""
+
+
+UNASKED = "it was not asked for"
 
 
 class Standing(Enum):
@@ -151,7 +155,8 @@ def judge(obligation: Obligation, verdict: Verdict) -> tuple[Standing, str]:
     for name, answer in obligation.expected.items():
         got = verdict.answer if name == ALL else _answer(found, name, verdict)
         if got.value != answer:
-            detail = found[name].detail if name in found else _reason(verdict)
+            asked = name in found or name not in PROPERTIES
+            detail = found[name].detail if name in found else _reason(verdict) if asked else UNASKED
             said = f"{name or 'it'} is {got.value}, expected {answer}"
             text = f"{said}: {detail}" if detail else said
             return (Standing.UNDECIDED if got is Answer.UNDECIDED else Standing.UNEXPECTED), text
@@ -159,8 +164,8 @@ def judge(obligation: Obligation, verdict: Verdict) -> tuple[Standing, str]:
         for each in verdict.properties:
             if each.property not in obligation.expected and each.answer is not Answer.PROVED:
                 return Standing.UNDECIDED, f"{each.property} is {each.answer.value}: {each.detail}"
-    if obligation.at and verdict.trace is not None:
-        shown = failing_lines(verdict.trace)
+    if obligation.at:
+        shown = failing_lines(verdict.trace) if verdict.trace is not None else ()
         if not any(obligation.at in each.text for each in shown):
             where = shown[0].text if shown else "no line"
             return Standing.UNEXPECTED, f"the violation shows at {where!r}, not {obligation.at!r}"
@@ -180,10 +185,14 @@ def _violated(obligation: Obligation, verdict: Verdict) -> list[str]:
 
 
 def _answer(found: Mapping[str, Any], name: str, verdict: Verdict) -> Answer:
-    """The answer for a property; one that no engine lists is as the verdict as a whole."""
+    """The answer for a property; places reached are listed only if one is not.
+
+    Any other that is not listed was not asked for, and so it is not decided.
+    """
     if name in found:
         return Answer(found[name].answer)
-    return Answer.PROVED if verdict.answer is Answer.PROVED else Answer.UNDECIDED
+    is_proved = name not in PROPERTIES and verdict.answer is Answer.PROVED
+    return Answer.PROVED if is_proved else Answer.UNDECIDED
 
 
 def _reason(verdict: Verdict) -> str:

@@ -6,7 +6,7 @@ An engine asks them when it likes and in whatever order it goes through states.
 from __future__ import annotations
 
 import dis
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from sys import stdlib_module_names
 from types import (
@@ -61,30 +61,51 @@ def _refuse_what_it_keeps(function: Any, met: set[CodeType]) -> None:
     met.add(code)
     defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
     refuse_changeable(defaults, "a default value of a ghost function")
-    names, binds = _outside(code)
+    names, attributes, binds = _outside(code)
     if binds:
         raise UserError(
             f"the ghost function {function.__name__} binds a name of its module",
             expected="a function of its arguments alone",
         )
-    for name in names:
-        value = function.__globals__.get(name)
+    for name, value in _looked_at(function.__globals__, names, attributes):
         if isinstance(value, FunctionType):
-            if value.__module__.partition(".")[0] not in stdlib_module_names:
+            if not _is_known(value.__module__):
                 _refuse_what_it_keeps(value, met)
         elif not isinstance(value, (*FUNCTIONS, ModuleType)):
             refuse_changeable(value, f"{name}, at which a ghost function looks,")
 
 
+def _looked_at(
+    space: dict[str, Any], names: tuple[str, ...], attributes: tuple[str, ...]
+) -> Iterator[tuple[str, Any]]:
+    """What code finds under names of its module, and under attributes of other modules."""
+    spaces, met = [(space, names)], set[str]()
+    while spaces:
+        here, asked = spaces.pop()
+        for name in asked:
+            value = here.get(name)
+            yield name, value
+            if isinstance(value, ModuleType) and not _is_known(value.__name__):
+                spaces += [] if value.__name__ in met else [(vars(value), attributes)]
+                met.add(value.__name__)
+
+
+def _is_known(module: str) -> bool:
+    """Whether a module comes with Python."""
+    return module.partition(".")[0] in stdlib_module_names
+
+
 @cache
-def _outside(code: CodeType) -> tuple[tuple[str, ...], bool]:
-    """The names that code looks up in its module, and whether it binds one of them."""
-    names, binds = list[str](), False
+def _outside(code: CodeType) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
+    """The names that code looks up in its module, the attributes that it asks for, and whether it
+    binds a name."""
+    names, attributes, binds = list[str](), list[str](), False
     for each in dis.get_instructions(code):
         names += [each.argval] if each.opname == "LOAD_GLOBAL" else []
+        attributes += [each.argval] if each.opname in ("LOAD_ATTR", "LOAD_METHOD") else []
         binds |= each.opname in ("STORE_GLOBAL", "DELETE_GLOBAL")
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
-            more, also = _outside(inner)
-            names, binds = [*names, *more], binds or also
-    return tuple(names), binds
+            more, asked, also = _outside(inner)
+            names, attributes, binds = [*names, *more], [*attributes, *asked], binds or also
+    return tuple(names), tuple(attributes), binds

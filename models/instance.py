@@ -14,12 +14,13 @@ from syncproof.models.bounds import Bounds
 from syncproof.models.core import Core
 from syncproof.models.errors import UserError
 from syncproof.models.fabric import Profile
-from syncproof.models.identity import Identity
+from syncproof.models.identity import Identity, discard
 from syncproof.models.lowering import Lowering
 from syncproof.models.memory import Layout, Region
 from syncproof.models.nodes import Ledger, Process
 from syncproof.models.operations import Operation, Statement
 from syncproof.models.protocol import Protocol, Setting
+from syncproof.models.shared import Shared
 from syncproof.models.system import System
 from syncproof.models.transitions import Features
 from syncproof.models.values import AnyOf, Values
@@ -50,6 +51,14 @@ class Parts:
     processes: list[Process]
     roles: list[Running]
     choices: Choices
+
+    def shared(self) -> Shared:
+        """What the roles share beside memory, as it is now."""
+        coroutines = [each.start() for each in self.roles]
+        found = Shared(self.protocol, coroutines, [each.core for each in self.roles])
+        for each in coroutines:
+            discard(each)
+        return found
 
     @cached_property
     def initial(self) -> list[Hashable]:
@@ -112,6 +121,7 @@ class Instance:
         """The system under one assignment; `Unresolved` when a role asks for another choice."""
         parts = self.parts(choices)
         ledger = ledger or Ledger()
+        shared = parts.shared()
         automata = [
             Automaton(
                 process,
@@ -121,6 +131,7 @@ class Instance:
                 self.identity(parts.protocol, role.core),
                 ledger,
                 self.mutation,
+                shared,
             )
             for process, role in zip(parts.processes, parts.roles, strict=True)
         ]

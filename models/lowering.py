@@ -14,6 +14,7 @@ from syncproof.models.fabric import Profile
 from syncproof.models.memory import Layout, Slot
 from syncproof.models.operations import Kind, Operation
 from syncproof.models.outbox import ADD, SET, Packet, fence
+from syncproof.models.per_rank import PerRank
 from syncproof.models.values import Block, Opaque, Torn, Values
 
 Progress = tuple[tuple[int, int], ...]
@@ -407,6 +408,10 @@ def _frozen_content(content: Any, met: dict[int, Any]) -> Any:
         return type(content)(_frozen_content(item, met) for item in content)
     if type(content) is dict:
         return {key: _frozen_content(value, met) for key, value in content.items()}
+    if type(content) is PerRank:
+        copied = PerRank()
+        copied.entries = _frozen_content(content.entries, met)
+        return copied
     return content
 
 

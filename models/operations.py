@@ -116,5 +116,12 @@ class GhostCheck:
     message: str
 
 
-Statement = Consumed | Sent | Failed | Reached | GhostUpdate | GhostCheck
+@dataclass(frozen=True)
+class Hidden:
+    """The error of a choice that is not made yet: a role that goes on has caught what ends it."""
+
+    error: BaseException
+
+
+Statement = Consumed | Sent | Failed | Reached | GhostUpdate | GhostCheck | Hidden
 """What a role says between two operations: part of the step before, never a step itself."""

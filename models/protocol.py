@@ -55,6 +55,10 @@ class Parameter:
 
     def check(self, value: Setting) -> None:
         """Refuse a value that the parameter cannot have."""
+        kind = type(self.default)
+        if type(value) is not kind:
+            expected = {bool: "yes or no", int: "a whole number"}.get(kind, "a text")
+            raise UserError(f"{self.name} is {value!r:.60}", where="--set", expected=expected)
         if self.values and value not in self.values:
             expected = " or ".join(map(str, self.values))
             raise UserError(f"{self.name} is {value!r}", where="--set", expected=expected)

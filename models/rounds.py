@@ -13,6 +13,7 @@ from typing import Any, Never
 
 from syncproof.models.core import Core
 from syncproof.models.errors import UserError
+from syncproof.models.operations import Hidden
 from syncproof.models.values import AnyOf, Mark, Part, Payload, Torn
 
 MOST_LEAST = 8
@@ -384,7 +385,13 @@ class RoundCore(Core):
             raise OutsideRounds("a round is chosen", expected="a choice of plain values")
         if not rounds_in(name):
             return super().choose(name, options)
-        return options[0] if len(options) == 1 else self._ask(name, options)
+        if len(options) == 1:
+            return options[0]
+        try:
+            return self._ask(name, options)
+        except BaseException as error:
+            self._say(Hidden(error))  # a role may catch it
+            raise
 
     def _mismatch(
         self, wrong: dict[str, Hashable], expected: Payload, fields: int

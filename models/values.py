@@ -12,6 +12,7 @@ from numbers import Number
 from typing import Any, Never
 
 from syncproof.models.errors import UserError
+from syncproof.models.per_rank import PerRank
 
 
 @dataclass(frozen=True)
@@ -105,17 +106,32 @@ class Torn:
         return "torn(" + " | ".join(map(str, self.pieces)) + ")"
 
 
+def refuse_to_change(what: str) -> Never:
+    """Refuse a role that changes what it was given: another run of it is given the same."""
+    raise UserError(
+        f"{what} is changed in place", expected="a variable of the role for what it makes of it"
+    )
+
+
 class Opaque:
     """The value of a field that control flow must not look at; it can be consumed or put again.
 
     Keeping one atom of each kind is sound only for such fields, so looking is an error.
     """
 
+    value: Hashable
+
     def __init__(self, value: Hashable) -> None:
-        self.value = value
+        self.__dict__["value"] = value
 
     def __str__(self) -> str:
         return str(self.value)
+
+    def __setattr__(self, name: str, value: object) -> Never:
+        refuse_to_change("a value that was read")
+
+    def __delattr__(self, name: str) -> Never:
+        refuse_to_change("a value that was read")
 
     def _look(self, *_: object) -> Never:
         raise UserError(
@@ -129,10 +145,19 @@ class Opaque:
 
 
 class Block:
-    """What a load of several fields gives: one attribute a field (``block.lead``)."""
+    """What a load of several fields gives: one attribute a field (``block.lead``).
+
+    It cannot be changed, as all runs of a role that read the same are given the same object.
+    """
 
     def __init__(self, fields: Mapping[str, Hashable | Opaque]) -> None:
         self.__dict__.update(fields)
+
+    def __setattr__(self, name: str, value: object) -> Never:
+        refuse_to_change("a block that was read")
+
+    def __delattr__(self, name: str) -> Never:
+        refuse_to_change("a block that was read")
 
     def __str__(self) -> str:
         return "{" + ", ".join(f"{name}: {value}" for name, value in vars(self).items()) + "}"
@@ -188,7 +213,7 @@ def changeable(value: Any) -> str:
     elif kind in HOLDING:
         inside = vars(value).values()
     elif kind.__module__.startswith(PACKAGE):
-        return ""
+        return kind.__name__ if issubclass(kind, Block | PerRank) else ""
     elif "__dataclass_params__" in vars(kind) and kind.__dataclass_params__.frozen:
         inside = [getattr(value, each.name) for each in fields(kind)]
     else:

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import sys
+from collections import Counter as Counted
+from collections import deque
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar
 
 import pytest
 
 from syncproof.checkers.certificate.check import check as check_by_certificate
 from syncproof.checkers.emulator.random_runs import look_for_violation
-from syncproof.checkers.explicit.check import question_of
+from syncproof.checkers.explicit.check import check, question_of
 from syncproof.checkers.explicit.search import Budget
+from syncproof.checkers.fast.check import check as check_fast
 from syncproof.models.core import Core
 from syncproof.models.errors import UserError
 from syncproof.models.memory import Ghost, Region
+from syncproof.models.per_rank import PerRank
 from syncproof.models.protocol import Protocol, role
-from syncproof.models.values import SENTINEL, Opaque, Part, Torn, changeable
+from syncproof.models.values import SENTINEL, Block, Opaque, Part, Torn, changeable
 from syncproof.models.verdict import Answer
 from tests.small import instance, verdict
 
@@ -69,6 +75,13 @@ def logged(old: Any) -> int:
 
 def helped() -> int:
     return len(LOG)
+
+
+THIS = sys.modules[__name__]
+
+
+def by_a_module(old: Any) -> int:
+    return THIS.counted(old)  # type: ignore[no-any-return]
 
 
 def with_a_default(old: Any, seen: list[int] = []) -> int:  # noqa: B006
@@ -157,6 +170,11 @@ class Logged(Saying):
         core.ghost_update(self.ghost, logged)
 
 
+class ByModule(Saying):
+    async def act(self, core: Core) -> None:
+        core.ghost_update(self.ghost, by_a_module)
+
+
 class Default(Saying):
     async def act(self, core: Core) -> None:
         core.ghost_update(self.ghost, with_a_default)
@@ -188,6 +206,7 @@ class Given(Saying):
         Callable_,
         Global,
         Logged,
+        ByModule,
         Default,
         Bound,
         BuiltIn,
@@ -233,8 +252,8 @@ def test_only_what_nobody_can_change_is_let_pass() -> None:
     lasting = (1, 1.5, "a", None, b"a", Colour.RED, Fraction(1, 2), frozenset({1}), int, range(2))
     for value in (*lasting, lasting, SENTINEL, Part(0, 1, (0, 1), 2, "lead"), Torn((1, 2))):
         assert not changeable(value) and not changeable(Frozen(value))
-    changing = ([1], {1}, {1: 2}, Message(1), bytearray(b"a"), (1, [2]), lambda: 1)
-    for value in (*changing, Numbers((1,)), Loose(1)):
+    changing = ([1], {1}, {1: 2}, Message(1), bytearray(b"a"), (1, [2]), Block({}), PerRank())
+    for value in (*changing, Numbers((1,)), Loose(1), lambda: 1):
         assert changeable(value) and changeable(Frozen(value))
         assert changeable(Part(0, 1, value, 2, "lead")) and changeable(Torn((value,)))
         assert changeable(Opaque(value))
@@ -298,6 +317,179 @@ def test_what_roles_share_beside_memory_must_stay_as_it_is(
         if engine == "reference":
             verdict(made)
         check_by_certificate(made, question_of(made, "x"), "certificate", Budget())
+
+
+class TellingAtTheEnd(Protocol):
+    """The same behind the last operation, where no local state is written down any more."""
+
+    def memory(self) -> None:
+        self.slot = Region(owner=0, block=8)
+
+    @role(on=[0])
+    async def first(self, core: Core) -> None:
+        await core.quiet()
+        self.tell()
+
+    @role(on=[1])
+    async def second(self, core: Core) -> None:
+        await core.quiet()
+        core.check(self.is_told(), "rank 0 was first")
+
+    def tell(self) -> None:
+        Shared.number += 1
+
+    def is_told(self) -> bool:
+        return Shared.number > 0
+
+
+class TellingByCounter(TellingAtTheEnd):
+    """By an object of the protocol that is no list, dict or set, and cannot be sealed."""
+
+    def memory(self) -> None:
+        super().memory()
+        self.counter = Counted()
+
+    def tell(self) -> None:
+        self.counter["told"] += 1
+
+    def is_told(self) -> bool:
+        return self.counter["told"] > 0
+
+
+class TellingByDeque(TellingAtTheEnd):
+    def tell(self) -> None:
+        QUEUE.append(1)
+
+    def is_told(self) -> bool:
+        return len(QUEUE) > 0
+
+
+class TellingBySlots(TellingAtTheEnd):
+    def tell(self) -> None:
+        SLOTTED.number += 1
+
+    def is_told(self) -> bool:
+        return SLOTTED.number > 0
+
+
+class TellingByClass(TellingAtTheEnd):
+    """By a class, beside an object of which nobody can tell what it holds."""
+
+    def tell(self) -> None:
+        len(QUEUE)
+        Shared.number += 1
+
+    def is_told(self) -> bool:
+        return len(QUEUE) >= 0 and Shared.number > 0
+
+
+@dataclass(slots=True)
+class Slotted:
+    """An object that keeps its number where no dict shows it."""
+
+    number: int = 0
+
+
+QUEUE: deque[int] = deque()
+SLOTTED = Slotted()
+UNSEEN = (TellingAtTheEnd, TellingByCounter, TellingByDeque, TellingBySlots, TellingByClass)
+
+
+@pytest.mark.parametrize("kind", UNSEEN)
+@pytest.mark.parametrize("engine", ["reference", "fast", "certificate"])
+def test_nothing_that_roles_share_is_left_out(kind: type[Protocol], engine: str) -> None:
+    """Whatever holds it, and where the role says no more: before, all of this was "proved"."""
+    Shared.number = SLOTTED.number = 0
+    QUEUE.clear()
+    made = instance(kind, ranks=2)
+    checks = {"reference": check, "fast": check_fast, "certificate": check_by_certificate}
+    with pytest.raises(UserError, match="changes what other roles and runs see"):
+        checks[engine](made, question_of(made, "x"), engine, Budget())
+
+
+class Counting(Protocol):
+    """Counts in the block that it was given: each run that is given the same would count on."""
+
+    def memory(self) -> None:
+        self.slot = Region(owner=0, block=8, fields={"count": 4, "other": 4}, initial=0)
+        self.hidden = Region(owner=0, block=8, fields={"a": 4, "b": 4}, initial=0, compared=())
+        self.flag = Region(owner=0, block=8)
+
+    @role(on=[1])
+    async def writer(self, core: Core) -> None:
+        await core.put(self.flag[0], 1)
+        await core.quiet()
+
+    @role(on=[0])
+    async def reader(self, core: Core) -> None:
+        count = await self.counted(core)
+        await core.quiet()
+        flag = await core.wait_until(self.flag[0], lambda flag: flag in (0, 1))
+        core.check(flag == 0 or count() != 1, "counted once")
+
+    async def counted(self, core: Core) -> Callable[[], int]:
+        """To be said."""
+        raise NotImplementedError
+
+
+class CountsInABlock(Counting):
+    async def counted(self, core: Core) -> Callable[[], int]:
+        block: Any = await core.load(self.slot[0])
+        block.count += 1
+        return lambda: int(block.count)
+
+
+class CountsUnseen(Counting):
+    async def counted(self, core: Core) -> Callable[[], int]:
+        block: Any = await core.load(self.hidden[0])
+        block.a.value += 1
+        return lambda: int(block.a.value)
+
+
+class CountsInACondition(Counting):
+    async def counted(self, core: Core) -> Callable[[], int]:
+        def counts(block: Any) -> bool:
+            block.count += 1
+            return bool(block.count == 1)
+
+        block: Any = await core.wait_until(self.slot[0], counts)
+        return lambda: int(block.count)
+
+
+class CountsOnItsCore(Counting):
+    async def counted(self, core: Any) -> Callable[[], int]:
+        len(QUEUE)
+        core.number = getattr(core, "number", 0) + 1
+        return lambda: int(core.number)
+
+
+@pytest.mark.parametrize(
+    "kind", [CountsInABlock, CountsUnseen, CountsInACondition, CountsOnItsCore]
+)
+@pytest.mark.parametrize("engine", ["reference", "reduced"])
+def test_what_a_role_is_given_stays_as_it_was(kind: type[Protocol], engine: str) -> None:
+    """A search runs a role again on the values that it read: it must read the same."""
+    with pytest.raises(UserError, match=r"changed in place|what other roles and runs see"):
+        verdict(instance(kind, ranks=2), engine)
+
+
+class Remembering(TellingAtTheEnd):
+    """What is found out once, from nothing that changes, is no message."""
+
+    @cached_property
+    def limit(self) -> int:
+        return min(3, len(QUEUE))
+
+    def tell(self) -> None:
+        assert self.limit >= 0
+
+    def is_told(self) -> bool:
+        return self.limit >= 0
+
+
+def test_a_property_that_is_kept_is_no_message() -> None:
+    """It is looked for as before, and no role is refused for it."""
+    assert verdict(instance(Remembering, ranks=2)).answer is Answer.PROVED
 
 
 class ToldOnce(Telling):

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import logging
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 import pytest
@@ -21,6 +24,7 @@ from syncproof.models.lowering import frozen
 from syncproof.models.memory import Ghost, Region
 from syncproof.models.operations import Kind, Operation
 from syncproof.models.protocol import Protocol, parameter, role
+from syncproof.models.values import Block
 from syncproof.models.verdict import Answer, Verdict
 from syncproof.protocols.counts import equals
 from tests.small import answers, instance, verdict, with_settings
@@ -157,6 +161,161 @@ def test_what_a_role_changes_later_is_not_looked_at(engine: str) -> None:
     for how in ("global", "bound"):
         with pytest.raises(UserError, match=r"since it waits|what other roles and runs see"):
             verdict(with_settings(made, how=how), engine)
+
+
+Holder = tuple[Callable[[int], Any], Callable[[int], bool]]
+"""How a number is set, and a condition that the flag is this number."""
+
+
+def by_attribute(held: Any, name: str = "number") -> Callable[[int], None]:
+    return lambda number: setattr(held, name, number)
+
+
+def in_a_set(core: Core) -> Holder:
+    local = Hashed()
+    return by_attribute(local), lambda flag, within={local}: any(
+        flag == each.number for each in within
+    )
+
+
+def far_below(core: Core) -> Holder:
+    local = Local()
+    above = Nested(Nested(Nested(Nested(Nested(local)))))
+    return by_attribute(local), lambda flag: flag == above.below.below.below.below.below.number
+
+
+def on_the_core(core: Core) -> Holder:
+    return by_attribute(core, "_number"), lambda flag: flag == core._number  # type: ignore[attr-defined]
+
+
+def in_a_block(core: Core) -> Holder:
+    block = Block({"number": 0})
+    return by_attribute(block), lambda flag: flag == block.number  # type: ignore[attr-defined]
+
+
+def behind_a_view(core: Core) -> Holder:
+    held = {"number": 0}
+    view = MappingProxyType(held)
+    return lambda number: held.update(number=number), lambda flag: flag == view["number"]
+
+
+def behind_a_reference(core: Core) -> Holder:
+    local = Hashed()
+    found = weakref.ref(local)
+    return by_attribute(local), lambda flag: flag == found().number  # type: ignore[union-attr]
+
+
+def hidden_from_copies(core: Core) -> Holder:
+    local = Hidden()
+    return by_attribute(local), lambda flag: flag == local.number
+
+
+def in_a_class_of_its_own(core: Core) -> Holder:
+    class Within:
+        number = 0
+
+    within = Within()
+    return by_attribute(Within), lambda flag: flag == within.number
+
+
+def in_a_module_of_its_own(core: Core) -> Holder:
+    module = ModuleType("nowhere")
+    return by_attribute(module), lambda flag: flag == module.number
+
+
+class Hashed(Local):
+    """A holder that may be in a set."""
+
+    __hash__ = object.__hash__
+
+
+@dataclass
+class Nested:
+    """An object in an object."""
+
+    below: Any
+
+
+class Hidden:
+    """A holder of which a copy has nothing."""
+
+    number = 0
+
+    def __getstate__(self) -> None:
+        return None
+
+
+class ChangedWithin(Changed):
+    """The number that is waited for stands in an object of some kind."""
+
+    holder: Callable[[Core], Holder] = staticmethod(in_a_set)
+
+    @role(on=[1])
+    async def receiver(self, core: Core) -> None:
+        change, condition = type(self).holder(core)
+        for number in (1, 2):
+            change(number)
+            await core.wait_until(self.flag[1], condition)
+
+
+HOLDERS = (
+    in_a_set,
+    far_below,
+    on_the_core,
+    in_a_block,
+    behind_a_view,
+    behind_a_reference,
+    hidden_from_copies,
+    in_a_class_of_its_own,
+    in_a_module_of_its_own,
+)
+
+
+@pytest.mark.parametrize("holder", HOLDERS)
+def test_no_object_hides_what_a_role_changes_later(holder: Callable[[Core], Holder]) -> None:
+    """Whatever the number stands in: a change is seen, or the condition is refused."""
+    kind = type("Within", (ChangedWithin,), {"holder": staticmethod(holder)})
+    refused = r"since it waits|nobody can tell whether it stays|changed in place|what other roles"
+    with pytest.raises(UserError, match=refused):
+        verdict(instance(kind))
+
+
+class Logs(Changed):
+    """Its condition looks at a list, and its methods write a log."""
+
+    def least(self) -> int:
+        LOG.debug("asked")
+        return 1
+
+    @role(on=[1])
+    async def receiver(self, core: Core) -> None:
+        numbers = [1, 2]
+        await core.wait_until(self.flag[1], lambda flag: flag >= self.least() and flag in numbers)
+
+
+LOG = logging.getLogger(__name__)
+
+
+def test_a_log_is_nothing_that_a_condition_looks_at() -> None:
+    """It holds files and locks of which nobody can tell anything, and tells no role anything."""
+    assert verdict(instance(Logs)).answer is Answer.PROVED
+
+
+class Told(Changed):
+    """The number that is waited for is kept for a rank."""
+
+    @role(on=[1])
+    async def receiver(self, core: Core) -> None:
+        told = core.per_rank()
+        for number in (1, 2):
+            told[0] = number
+            await core.wait_until(self.flag[1], lambda flag: bool(flag == told[0]))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_is_kept_for_a_rank_is_seen_as_it_was(engine: str) -> None:
+    """A table for ranks is like a variable: later entries are not looked at."""
+    assert answers(verdict(instance(Told), engine))["deadlock-free"] is Answer.VIOLATED
 
 
 def test_plain_conditions_are_asked_as_they_are() -> None:

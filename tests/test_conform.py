@@ -222,6 +222,13 @@ def test_own_log_conforms(log: list[str], tmp_path: Path) -> None:
     assert conform(log, tmp_path) == 0
 
 
+def test_a_choice_without_a_value_may_have_any(log: list[str], tmp_path: Path) -> None:
+    """A log that names a choice and not what was chosen is held against all that it can be."""
+    head = log[0].replace('"routing": "balanced"', '"routing": "all"', 1)
+    choice = {"do": "choice", "name": "tokens from rank 0 to expert 1 in round 0", "value": {}}
+    assert conform([head, json.dumps(choice), *log[1:]], tmp_path) == 0
+
+
 def test_log_without_what_a_kernel_cannot_see_conforms(log: list[str], tmp_path: Path) -> None:
     """Landings, quiets and syncs are searched for where they are not recorded."""
     hidden = {*steps(log, "land"), *steps(log, "quiet"), *steps(log, "sync")}
@@ -286,6 +293,7 @@ def test_step_that_the_fabric_cannot_take_is_refused(log: list[str], tmp_path: P
         ),
         (lambda lines: [*lines, '{"do": "quiet", "process": "x", "when": 3}'], "unknown key when"),
         (lambda lines: [lines[0].replace('"ranks": 2', '"ranks": "many"', 1)], "bounds"),
+        (lambda lines: [lines[0].replace('"windows": 2', '"windows": {}', 1)], "windows is {}"),
     ],
 )
 def test_log_that_is_none_is_refused(

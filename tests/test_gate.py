@@ -369,6 +369,8 @@ def test_engine_version_covers_the_engines_and_not_the_protocols() -> None:
         ),
         ({ALL: "proved"}, gates.verdict(Answer.VIOLATED, property="reached"), Standing.UNEXPECTED),
         ({"reached": "violated"}, gates.verdict(Answer.PROVED), Standing.UNEXPECTED),
+        ({"reached": "proved"}, gates.verdict(Answer.PROVED), Standing.HELD),
+        ({"race-free": "proved"}, gates.verdict(Answer.PROVED), Standing.UNDECIDED),
     ],
 )
 def test_verdict_is_held_to_what_is_expected(
@@ -387,6 +389,9 @@ def test_violation_elsewhere_is_another_violation() -> None:
     assert judge(gates.obligation("x", "violated", "wait_until(slot"), found)[0] is Standing.HELD
     judged, why = judge(gates.obligation("x", "violated", "load"), found)
     assert judged is Standing.UNEXPECTED and "'load'" in why
+    without = gates.verdict(Answer.VIOLATED, property="reached")
+    judged, why = judge(gates.obligation("x", "violated", "load"), without)
+    assert judged is Standing.UNEXPECTED and "no line" in why
 
 
 @pytest.mark.parametrize(

@@ -162,14 +162,24 @@ def test_a_protocol_is_not_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "sp: is a protocol (a trace or verdict file)" in capsys.readouterr().err
 
 
+LATE = "step 2 comes after one that is not before it"
+
+
 @pytest.mark.parametrize(
-    ("key", "value"),
-    [("put", 99), ("put", 5), ("after", [5]), ("after", [-1])],
+    ("key", "value", "said"),
+    [
+        ("put", 99, LATE),
+        ("put", 5, LATE),
+        ("after", [5], LATE),
+        ("after", [-1], LATE),
+        ("what", [], "step 2 does not say what it is"),
+    ],
 )
 def test_a_step_before_its_cause_is_refused(
-    key: str, value: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    key: str, value: object, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A trace whose steps refer to later ones or to none is no trace, alone or in a verdict."""
+    """A trace whose steps refer to later ones or to none is no trace, alone or in a verdict; nor
+    is one with a step that nobody could take again."""
     verdict = to_data(page_examples.torn())
     verdict["trace"]["steps"][2][key] = value
     trace = {"schema": 1, "kind": "trace", **verdict["trace"]}
@@ -177,7 +187,7 @@ def test_a_step_before_its_cause_is_refused(
         file = tmp_path / "bad.json"
         file.write_text(json.dumps(data))
         assert cli.run(["show", str(file), "--html", str(tmp_path / "x")]) == 2
-        assert "step 2 comes after one that is not before it" in capsys.readouterr().err
+        assert said in capsys.readouterr().err
 
 
 def test_the_emulator_draws_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

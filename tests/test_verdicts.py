@@ -6,6 +6,9 @@ import json
 
 import pytest
 
+from syncproof.checkers.certificate.check import check as check_by_certificate
+from syncproof.checkers.explicit.check import Budget, question_of
+from syncproof.checkers.unbounded.check import check as check_unbounded
 from syncproof.models.core import Core
 from syncproof.models.errors import UserError
 from syncproof.models.fabric import Profile
@@ -70,6 +73,103 @@ def test_place_that_no_run_reaches_makes_the_verdict_vacuous(engine: str) -> Non
     found = verdict(instance(Unreachable), engine)
     assert answers(found)["reached"] is Answer.VIOLATED
     assert found.answer is Answer.VIOLATED
+
+
+class ReachesInAMethod(Protocol):
+    """What a method of the role's names, and what it calls, counts as if the role named it."""
+
+    @role
+    async def member(self, core: Core) -> None:
+        await core.fence()
+        await self.go_on(core)
+
+    async def go_on(self, core: Core) -> None:
+        """A part of the role."""
+        if core.ranks > 100:
+            core.reach("many ranks")
+
+
+class ReachesByAFunction(ReachesInAMethod):
+    async def go_on(self, core: Core) -> None:
+        say_where(core)
+
+
+class ReachesNothing(ReachesInAMethod):
+    """Does not do what it would do as the class from which it derives."""
+
+    async def go_on(self, core: Core) -> None:
+        await core.fence()
+
+
+class ReachesBySuper(ReachesInAMethod):
+    async def go_on(self, core: Core) -> None:
+        await super().go_on(core)
+
+
+def say_where(core: Core) -> None:
+    if core.ranks > 100:
+        core.reach("many ranks")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_places_named_by_what_a_role_calls_have_to_be_reached(engine: str) -> None:
+    """A place is named wherever ``core.reach`` stands, if the role may come to it."""
+    for kind in (ReachesInAMethod, ReachesByAFunction, ReachesBySuper):
+        assert answers(verdict(instance(kind), engine))["reached"] is Answer.VIOLATED
+    assert verdict(instance(ReachesNothing), engine).answer is Answer.PROVED
+
+
+class Catches(Protocol):
+    """A choice of which the second answer is wrong, by a role that catches whatever comes."""
+
+    @role(on=(0,))
+    async def member(self, core: Core) -> None:
+        await core.fence()
+        number = 0
+        try:
+            number = self.number(core)
+        except BaseException:
+            number = 0
+        core.check(number == 0, "the second answer")
+
+    def number(self, core: Core) -> int:
+        """Which answer it is."""
+        return core.choose("number", (0, 1))
+
+
+class CatchesByFinally(Catches):
+    def number(self, core: Core) -> int:
+        found = 0
+        for _ in range(1):
+            try:
+                found = core.choose("number", (0, 1))
+            finally:
+                break  # noqa: B012
+        return found
+
+
+class CatchesInARound(Catches):
+    @role(on=(0,))
+    async def member(self, core: Core) -> None:
+        for round in core.rounds():
+            await core.fence()
+            try:
+                number = core.choose(("number", round), (0, 1))
+            except BaseException:
+                number = 0
+            core.check(number == 0, "the second answer")
+
+
+@pytest.mark.parametrize("kind", [Catches, CatchesByFinally, CatchesInARound])
+def test_a_role_cannot_hide_a_choice_from_the_search(kind: type[Protocol]) -> None:
+    """What ends a run at a choice that is still to be made may be caught, and counts all the same;
+    no certificate and no number of rounds is proved either."""
+    made = instance(kind)
+    asked = question_of(made, "x")
+    for engine in ENGINES:
+        assert answers(verdict(made, engine))["checks"] is Answer.VIOLATED
+    assert check_by_certificate(made, asked, "x", Budget()).answer is Answer.UNDECIDED
+    assert check_unbounded(made, asked, "auto", Budget()).answer is not Answer.PROVED
 
 
 class ThreeInFlight(Protocol):

@@ -6,7 +6,7 @@ import types
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from syncproof.models.conditions import CANNOT_CHANGE
+from syncproof.models.traces import CANNOT_CHANGE
 from syncproof.models.values import Part, Payload, typed
 
 BY_IDENTITY: Any = object.__eq__

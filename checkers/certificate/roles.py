@@ -17,6 +17,7 @@ from syncproof.models.operations import (
     Failed,
     GhostCheck,
     GhostUpdate,
+    Hidden,
     Operation,
     Reached,
     Sent,
@@ -62,7 +63,8 @@ class LiveRoles:
             [] for _ in self.names
         ]
         self._identities: dict[int, Identity] = {}
-        self._shared = Shared(parts.protocol, self._coroutines)
+        cores = [role.core for role in parts.roles]
+        self._shared = Shared(parts.protocol, self._coroutines, cores)
 
     def resume(self, process: int, value: Any) -> Operation | None:
         """Feed a process what it read, and judge what it says: what it waits to do then."""
@@ -101,6 +103,8 @@ class LiveRoles:
                 tokens[each.key] = False
             elif type(each) is Reached:
                 self.reached.add(each.name)
+            elif type(each) is Hidden:
+                raise each.error
             elif type(each) is Failed:
                 raise NotCertified(f"{self.names[process]}: {each.message}")
             elif isinstance(each, GhostUpdate | GhostCheck):

@@ -99,7 +99,7 @@ def _recorded(log: Log, name: Hashable, values: tuple[Hashable, ...]) -> list[Ha
     told = log.choices.get(spoken(name))
     if told is None:
         return list(values)
-    text = told["text"] if isinstance(told, dict) else str(told)
+    text = told.get("text") if isinstance(told, dict) else str(told)
     return [value for value in values if str(value) == text] or list(values)
 
 

@@ -25,11 +25,9 @@ from syncproof.checkers.explicit.search import Budget, Exploration, Finding
 from syncproof.checkers.explicit.stuck import is_stuck
 from syncproof.models.core import Unresolved
 from syncproof.models.errors import UserError
-from syncproof.models.identity import discard
 from syncproof.models.instance import Choices, Instance
 from syncproof.models.memory import Cell, Layout
 from syncproof.models.nodes import TooLong
-from syncproof.models.shared import Shared
 from syncproof.models.transitions import Failure, Overfull, State, Step
 from syncproof.models.verdict import Answer, PropertyVerdict, Question, Verdict
 
@@ -46,11 +44,7 @@ def look_for_violation(instance: Instance, question: Question, budget: Budget) -
     unless the budget of time is used. Steps of runs count as states. Raises `UserError` if a role
     has changed what a search after them would find changed from the start.
     """
-    parts = instance.parts({})
-    coroutines = [each.start() for each in parts.roles]
-    shared = Shared(parts.protocol, coroutines)
-    for each in coroutines:
-        discard(each)
+    shared = instance.parts({}).shared()
     try:
         return _looked(instance, question, budget)
     finally:

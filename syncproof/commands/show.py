@@ -88,10 +88,12 @@ def read_trace(path: str, data: Any = None) -> Trace:
 
 
 def _check_steps(trace: Trace, path: str) -> None:
-    """Refuse a trace whose steps name steps that are not there, or not before them."""
+    """Refuse a trace whose steps say too little, or name steps that are not there or not before."""
     if any(not 0 <= number < len(trace.steps) for number in (*trace.shown, *trace.unordered)):
         raise UserError("shows a step that it does not have", where=path)
     for number, step in enumerate(trace.steps):
+        if not step.what:
+            raise UserError(f"step {number} does not say what it is", where=path)
         if step.put >= number or any(not 0 <= cause < number for cause in step.after):
             raise UserError(f"step {number} comes after one that is not before it", where=path)
 
