@@ -28,8 +28,24 @@ class Mark:
 SENTINEL = Mark("SENTINEL")
 
 
-@dataclass(unsafe_hash=True)
-class Part:
+class Unchanging:
+    """What no role can change, as all its runs that read the same are given the same object.
+
+    Frozen dataclasses would do, at several times the cost for each.
+    """
+
+    def __setattr__(self, name: str, value: object) -> Never:
+        self.__delattr__(name)
+
+    def __delattr__(self, name: str) -> Never:
+        raise UserError(
+            f"a {type(self).__name__} is changed in place",
+            expected="a variable of the role for what it makes of it",
+        )
+
+
+@dataclass(unsafe_hash=True, init=False)
+class Part(Unchanging):
     """The bytes of one field of one token: unlike those of every other token and field."""
 
     source: int
@@ -37,6 +53,13 @@ class Part:
     token: Hashable
     round: Hashable
     field: str
+
+    def __init__(
+        self, source: int, destination: int, token: Hashable, round: Hashable, field: str
+    ) -> None:
+        self.__dict__.update(
+            source=source, destination=destination, token=token, round=round, field=field
+        )
 
     @property
     def key(self) -> tuple[int, int, Hashable, Hashable]:
@@ -47,8 +70,8 @@ class Part:
         return f"{self.field} of {token_text(self.key)}"
 
 
-@dataclass(unsafe_hash=True)
-class Payload:
+@dataclass(unsafe_hash=True, init=False)
+class Payload(Unchanging):
     """A whole token on its way from ``source`` to ``destination``.
 
     Put into a block it fills each field with its own part; ``content`` replaces the parts of
@@ -60,6 +83,18 @@ class Payload:
     token: Hashable
     round: Hashable
     content: tuple[tuple[str, Hashable], ...] = ()
+
+    def __init__(
+        self,
+        source: int,
+        destination: int,
+        token: Hashable,
+        round: Hashable,
+        content: tuple[tuple[str, Hashable], ...] = (),
+    ) -> None:
+        self.__dict__.update(
+            source=source, destination=destination, token=token, round=round, content=content
+        )
 
     def field(self, name: str) -> Hashable:
         """The value that this token puts into the field ``name``."""
@@ -106,14 +141,7 @@ class Torn:
         return "torn(" + " | ".join(map(str, self.pieces)) + ")"
 
 
-def refuse_to_change(what: str) -> Never:
-    """Refuse a role that changes what it was given: another run of it is given the same."""
-    raise UserError(
-        f"{what} is changed in place", expected="a variable of the role for what it makes of it"
-    )
-
-
-class Opaque:
+class Opaque(Unchanging):
     """The value of a field that control flow must not look at; it can be consumed or put again.
 
     Keeping one atom of each kind is sound only for such fields, so looking is an error.
@@ -127,12 +155,6 @@ class Opaque:
     def __str__(self) -> str:
         return str(self.value)
 
-    def __setattr__(self, name: str, value: object) -> Never:
-        refuse_to_change("a value that was read")
-
-    def __delattr__(self, name: str) -> Never:
-        refuse_to_change("a value that was read")
-
     def _look(self, *_: object) -> Never:
         raise UserError(
             "a role looks at an opaque field",
@@ -144,20 +166,11 @@ class Opaque:
     __add__ = __radd__ = __sub__ = __rsub__ = __mod__ = _look
 
 
-class Block:
-    """What a load of several fields gives: one attribute a field (``block.lead``).
-
-    It cannot be changed, as all runs of a role that read the same are given the same object.
-    """
+class Block(Unchanging):
+    """What a load of several fields gives: one attribute a field (``block.lead``)."""
 
     def __init__(self, fields: Mapping[str, Hashable | Opaque]) -> None:
         self.__dict__.update(fields)
-
-    def __setattr__(self, name: str, value: object) -> Never:
-        refuse_to_change("a block that was read")
-
-    def __delattr__(self, name: str) -> Never:
-        refuse_to_change("a block that was read")
 
     def __str__(self) -> str:
         return "{" + ", ".join(f"{name}: {value}" for name, value in vars(self).items()) + "}"

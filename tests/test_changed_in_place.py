@@ -456,6 +456,20 @@ class CountsInACondition(Counting):
         return lambda: int(block.count)
 
 
+class CountsInAToken(Counting):
+    async def counted(self, core: Core) -> Callable[[], int]:
+        token: Any = core.payload(1, 0, 0)
+        token.round += 1
+        return lambda: int(token.round)
+
+
+class CountsInAPart(Counting):
+    async def counted(self, core: Core) -> Callable[[], int]:
+        part: Any = core.payload(1, 0, 0).field("count")
+        part.round += 1
+        return lambda: int(part.round)
+
+
 class CountsOnItsCore(Counting):
     async def counted(self, core: Any) -> Callable[[], int]:
         len(QUEUE)
@@ -464,7 +478,15 @@ class CountsOnItsCore(Counting):
 
 
 @pytest.mark.parametrize(
-    "kind", [CountsInABlock, CountsUnseen, CountsInACondition, CountsOnItsCore]
+    "kind",
+    [
+        CountsInABlock,
+        CountsUnseen,
+        CountsInACondition,
+        CountsInAToken,
+        CountsInAPart,
+        CountsOnItsCore,
+    ],
 )
 @pytest.mark.parametrize("engine", ["reference", "reduced"])
 def test_what_a_role_is_given_stays_as_it_was(kind: type[Protocol], engine: str) -> None:
