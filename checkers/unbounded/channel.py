@@ -125,6 +125,7 @@ class Channel:
         self.askers: dict[Hashable, set[int]] = {}
         self.asker = -1
         self.grew = False
+        self.furthest = 0
         self.outside: OutsideRounds | None = None
 
     def ask(self, name: Hashable, options: tuple[Hashable, ...]) -> Hashable:

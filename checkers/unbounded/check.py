@@ -15,6 +15,7 @@ from syncproof.checkers.explicit.search import Budget, Meter
 from syncproof.checkers.unbounded.channel import NotCovered
 from syncproof.checkers.unbounded.confirm import Confirmed, confirm
 from syncproof.checkers.unbounded.instance import RoundInstance, round_instance
+from syncproof.checkers.unbounded.reduction import Reduction
 from syncproof.checkers.unbounded.search import Found, Graph, cannot_end, explore
 from syncproof.checkers.unbounded.system import MOST_SKEW
 from syncproof.models.core import Unresolved
@@ -26,6 +27,9 @@ from syncproof.models.verdict import Answer, PropertyVerdict, Question, Trace, V
 
 MOST_LOOKBACK = 3
 LARGEST_MODULUS = 24
+REDUCTIONS = {"quotient-full": Reduction.NONE, "smt": Reduction.FREE}
+"""By engine: z3 is asked about each step that is taken, so no other may rest on what is not."""
+
 LEFT = "--rounds unbounded does not cover this: "
 
 
@@ -67,7 +71,7 @@ def answer(
     asked = frozenset(question.properties)
     explored = Explored(Meter(budget or Budget(), report))
     try:
-        explore_all(instance, asked, explored, reduce=engine != "quotient-full")
+        explore_all(instance, asked, explored, REDUCTIONS.get(engine, Reduction.SETS))
     except (NotCovered, OutsideRounds) as reason:
         explored.stopped = f"{LEFT}{reason}"
     if not explored.stopped and not explored.findings and "deadlock-free" in asked:
@@ -82,8 +86,8 @@ def explore_all(
     instance: Instance,
     asked: frozenset[str],
     explored: Explored,
+    reduction: Reduction = Reduction.SETS,
     *,
-    reduce: bool = True,
     stop_at_first: bool = True,
 ) -> None:
     """Explore the quotient of each assignment of the choices that name no round.
@@ -95,7 +99,7 @@ def explore_all(
     while pending:
         choices = pending.pop(0)
         try:
-            graph = _explore_one(unbounded, choices, asked, explored, reduce, stop_at_first)
+            graph = _explore_one(unbounded, choices, asked, explored, reduction, stop_at_first)
         except Unresolved as choice:
             pending[:0] = [{**choices, choice.name: value} for value in choice.values]
             continue
@@ -112,7 +116,7 @@ def _explore_one(
     choices: Choices,
     asked: frozenset[str],
     explored: Explored,
-    reduce: bool,
+    reduction: Reduction,
     stop_at_first: bool,
 ) -> Graph:
     meter = explored.meter
@@ -120,7 +124,7 @@ def _explore_one(
         before = meter.states, meter.transitions
         try:
             system = instance.round_system(choices, explored.modulus, explored.lookback)
-            return explore(system, asked, meter, reduce=reduce, stop_at_first=stop_at_first)
+            return explore(system, asked, meter, reduction=reduction, stop_at_first=stop_at_first)
         except NeedsModulus as needed:
             explored.modulus = lcm(explored.modulus, needed.number)
             if explored.modulus > LARGEST_MODULUS:

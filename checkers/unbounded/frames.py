@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from types import CoroutineType
 from typing import Any
 
+from syncproof.checkers.explicit.contents import GiveUp
 from syncproof.checkers.unbounded.channel import (
     Channel,
     Needed,
@@ -24,7 +25,7 @@ from syncproof.checkers.unbounded.liveness import LiveIdentity
 from syncproof.models.automaton import Automaton
 from syncproof.models.identity import WRITERS, Refusal, Walk, discard
 from syncproof.models.lowering import Action
-from syncproof.models.nodes import Edge, Ledger, Node
+from syncproof.models.nodes import Edge, Ledger, Node, Way
 from syncproof.models.operations import (
     Consumed,
     GhostCheck,
@@ -261,6 +262,7 @@ class FramedAutomaton:
         self.quiet_is_local, self.profile_to = home.quiet_is_local, home.profile_to
         self.nodes: list[Framed] = []
         self._known: dict[tuple[int, int], Framed] = {}
+        self._made: dict[tuple[Hashable, ...], Edge | None] = {}
         self.first = self.framed(home.first, 0)
         self.first_statements: tuple[Statement, ...] = home.first_statements
 
@@ -329,10 +331,37 @@ class FramedAutomaton:
         if key in node.edges:
             return node.edges[key]
         found = self.home_edge(node, action, values)
-        made = self._in_frame(found, node)
         if not found.used:
-            node.edges[key] = made
-        return made
+            made = node.edges[key] = self._in_frame(found, node)
+            return made
+        which = (node.number, action, values, found.used)
+        if which not in self._made:
+            self._made[which] = self._in_frame(found, node)
+        return self._made[which]
+
+    def ways(self, node: Node, action: int, values: tuple[int, ...]) -> tuple[Way, ...]:
+        """The step of ``node`` under each answer to the choices that are not made yet."""
+        return tuple(self._ways(node, action, values, ()))
+
+    def _ways(
+        self, node: Node, action: int, values: tuple[int, ...], made: tuple[tuple[int, int], ...]
+    ) -> list[Way]:
+        channel = self.home.channel
+        before, channel.answers = channel.answers, {**channel.answers, **dict(made)}
+        try:
+            found = self.edge(node, action, values)
+            if found is not None:
+                assert isinstance(found.target, Framed)
+                if (found.target.round or 0) > channel.furthest:
+                    raise GiveUp
+            return [(made, found)]
+        except Needed as choice:
+            name = self.values.number(choice.name)
+            answers = [self.values.number(value) for value in choice.values]
+            more = [self._ways(node, action, values, (*made, (name, each))) for each in answers]
+            return [way for ways in more for way in ways]
+        finally:
+            channel.answers = before
 
     def _in_frame(self, found: HomeEdge, node: Node) -> Edge | None:
         assert isinstance(node, Framed)

@@ -28,8 +28,7 @@ def check(
     """
     limits = budget or Budget()
     started = time.monotonic()
-    verdict, graphs = answer(instance, question, "quotient", limits, report)
-    verdict = replace(verdict, engine=engine)
+    verdict, graphs = answer(instance, question, engine, limits, report)
     if verdict.answer is not Answer.PROVED:
         return verdict
 

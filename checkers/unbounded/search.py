@@ -8,12 +8,10 @@ from dataclasses import dataclass, field
 from syncproof.checkers.explicit.search import Meter, race_pairs
 from syncproof.checkers.unbounded.channel import NotCovered
 from syncproof.checkers.unbounded.frames import MOST_ROUNDS
+from syncproof.checkers.unbounded.reduction import QuotientSets, Reduction, free_steps
 from syncproof.checkers.unbounded.system import UNKNOWN, Quotient, RoundSystem
-from syncproof.models.lowering import ActionKind
 from syncproof.models.transitions import Failure, Overfull, State, Step, Transition
 from syncproof.models.values import token_text
-
-FREE = (ActionKind.ISSUE, ActionKind.FENCE, ActionKind.QUIET, ActionKind.SYNC)
 
 
 @dataclass(frozen=True)
@@ -38,12 +36,12 @@ class Found:
 
 @dataclass
 class Graph:
-    """What was explored; of all steps or, ``reduced``, of `free_steps`."""
+    """What was explored, and what was left out."""
 
     system: RoundSystem
     quotient: Quotient
     first: State
-    reduced: bool = False
+    reduction: Reduction = Reduction.NONE
     arcs: dict[State, list[Arc]] = field(default_factory=dict)
     parents: dict[State, tuple[State | None, Step | None, int]] = field(default_factory=dict)
     shifted: dict[State, int] = field(default_factory=dict)
@@ -60,20 +58,6 @@ class Graph:
         return max(1, self.shifted[state] + max(known))
 
 
-def free_steps(system: RoundSystem, state: State, enabled: list[Transition]) -> list[Transition]:
-    """The enabled steps, or of these only one that nobody else can see, with all its answers.
-
-    Which one depends on the nodes of the processes and on what is enabled, not on rounds.
-    """
-    for each in enabled:
-        if each.step.kind != "process":
-            break
-        actions = system.node(state, each.step.process).actions
-        if len(actions) == 1 and actions[0].kind in FREE:
-            return [t for t in enabled if t.step == each.step]
-    return enabled
-
-
 class Restart(Exception):
     """A process was seen to ask for a choice that may have been forgotten too early."""
 
@@ -83,14 +67,14 @@ def explore(
     asked: frozenset[str],
     meter: Meter,
     *,
-    reduce: bool = True,
+    reduction: Reduction = Reduction.SETS,
     stop_at_first: bool = True,
 ) -> Graph:
     """Explore the quotient breadth-first, again whenever more turns out to be needed of choices."""
     while True:
         states, transitions = meter.states, meter.transitions
         try:
-            return _Search(system, asked, meter, reduce, stop_at_first).run()
+            return _Search(system, asked, meter, reduction, stop_at_first).run()
         except Restart:
             meter.states, meter.transitions = states, transitions
 
@@ -101,7 +85,7 @@ class _Search:
         system: RoundSystem,
         asked: frozenset[str],
         meter: Meter,
-        reduce: bool,
+        reduction: Reduction,
         stop_at_first: bool,
     ) -> None:
         self.system, self.asked, self.meter = system, asked, meter
@@ -109,7 +93,10 @@ class _Search:
         self.quotient = Quotient(system)
         features = system.features
         plain = not (features.caches or features.views or features.twins or system.ghosts.initial)
-        self.reduced = reduce and plain
+        self.reduction = reduction if plain else Reduction.NONE
+        if features.locks and self.reduction is Reduction.SETS:
+            self.reduction = Reduction.FREE
+        self.sets = QuotientSets(system, asked)
         self.frontier: deque[State] = deque()
 
     def run(self) -> Graph:
@@ -117,7 +104,7 @@ class _Search:
         system.channel.grew = False
         start = system.initial_transition()
         first, by = self.quotient.least(start.state)
-        graph = self.graph = Graph(system, self.quotient, first, self.reduced)
+        graph = self.graph = Graph(system, self.quotient, first, self.reduction)
         graph.parents[first] = (None, None, 0)
         graph.shifted[first] = by
         self._note(start, first)
@@ -200,7 +187,11 @@ class _Search:
         return f"states go on and on after {MOST_ROUNDS} rounds: something grows with them{what}"
 
     def _chosen(self, state: State, enabled: list[Transition]) -> list[Transition]:
-        return free_steps(self.system, state, enabled) if self.graph.reduced else enabled
+        if self.reduction is Reduction.NONE:
+            return enabled
+        if self.reduction is Reduction.FREE:
+            return free_steps(self.system, state, enabled)
+        return self.sets.choose(state, enabled)
 
     # Ends
 

@@ -18,6 +18,7 @@ from syncproof.checkers.unbounded.check import LEFT, Explored, explore_all, prem
 from syncproof.checkers.unbounded.confirm import MOST_STATES, confirm
 from syncproof.checkers.unbounded.cut import Cut, Read, apart
 from syncproof.checkers.unbounded.horn import Asked, Horn
+from syncproof.checkers.unbounded.reduction import Reduction
 from syncproof.checkers.unbounded.search import Graph
 from syncproof.models.instance import Instance
 from syncproof.models.lowering import ActionKind
@@ -71,7 +72,8 @@ def check(
     for to_refute in (True, False):
         explored, opinion = Explored(Meter(limits, report)), Opinion()
         try:
-            explore_all(instance, asked, explored, reduce=to_refute, stop_at_first=to_refute)
+            reduction = Reduction.SETS if to_refute else Reduction.NONE
+            explore_all(instance, asked, explored, reduction, stop_at_first=to_refute)
             if explored.stopped:
                 opinion.open.append(explored.stopped)
             if to_refute and not explored.findings:
