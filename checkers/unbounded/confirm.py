@@ -70,7 +70,7 @@ def choices_on_the_way(graph: Graph, found: Found) -> dict[Hashable, Hashable]:
 
 
 def _counted(shift: int, each: Round) -> int:
-    return each.number_ + shift
+    return each.moved_(shift).number_
 
 
 def _states_on_the_way(graph: Graph, found: Found) -> list[tuple[State, int]]:

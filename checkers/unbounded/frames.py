@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
+from math import ceil
 from types import CoroutineType
 from typing import Any
 
@@ -34,7 +35,15 @@ from syncproof.models.operations import (
     Sent,
     Statement,
 )
-from syncproof.models.rounds import Old, OutsideRounds, Round, RoundIterator, mapped, rounds_in
+from syncproof.models.rounds import (
+    Old,
+    OutsideRounds,
+    Round,
+    RoundIterator,
+    Scale,
+    mapped,
+    rounds_in,
+)
 
 OLDEST = 12
 """A role may keep rounds up to so many behind its own; a store of older ones is not covered."""
@@ -53,7 +62,7 @@ class RoundIdentity(LiveIdentity):
         writers = {**WRITERS, Round: self._round, Old: self._round, RoundIterator: self._counts}
         super().__init__(shared, leaf, writers)
         self._modulus = modulus
-        self._places: list[int] = []
+        self._places: list[tuple[int, Scale]] = []
         self._counting: list[int] = []
         self.before: int | None = None
         self.base: int | None = None
@@ -64,14 +73,14 @@ class RoundIdentity(LiveIdentity):
         if each.origin_ is not None:
             self.kept.add(each.origin_)
             each.origin_ = None  # from now on it is the role's own
-        walk.tokens.append(type(each).__name__)
-        self._places.append(len(walk.tokens))
+        walk.tokens += (type(each).__name__, str(each.scale_))
+        self._places.append((len(walk.tokens), each.scale_))
         walk.tokens += (each.number_, each.least_)
 
     def _counts(self, walk: Walk, each: Any) -> None:
         self._counting.append(each.number_)
         walk.tokens += ("rounds", each.begun_)
-        self._places.append(len(walk.tokens))
+        self._places.append((len(walk.tokens), 1))
         walk.tokens.append(each.number_)
 
     def _tokens(self, coroutine: CoroutineType[Any, Any, Any]) -> list[Any]:
@@ -82,9 +91,12 @@ class RoundIdentity(LiveIdentity):
         over = not self._counting and self.before is not None
         self.base = max(self._counting) if self._counting else self.before
         base = self.base or 0
-        for place in self._places:
-            tokens[place] -= base
-        self.oldest = min((tokens[place] for place in self._places), default=0)
+        behind = [0]
+        for place, scale in self._places:
+            relative = tokens[place] - base * scale
+            behind.append(ceil(relative / scale))
+            tokens[place] = relative if type(relative) is int else str(relative)
+        self.oldest = min(behind)
         kind = "over" if over else "before" if self.base is None else "within"
         return [kind, base % self._modulus, *tokens]
 
@@ -157,7 +169,7 @@ class HomeAutomaton(Automaton):
         finally:
             channel.values.note = None
         if channel.outside is not None and (made is None or made.target.error is None):
-            raise channel.outside
+            raise _located(channel.outside, node)
         tests = tuple(dict.fromkeys(channel.tests))
         kept = frozenset(self._rounds.kept) if made is not None else frozenset()
         found = HomeEdge(made, self._delta, tuple(channel.used.items()), tests, kept)
@@ -236,6 +248,9 @@ class HomeAutomaton(Automaton):
             raise NotCovered(f"{self.process.role} keeps a round too long ({where})")
 
     def _new(self, key: Hashable, before: Node | None, **about: Any) -> Node:
+        error = about.get("error")
+        if isinstance(error, OutsideRounds) and before is not None:
+            about["error"] = _located(error, before)
         node = super()._new(key, before, **about)
         if node.state in ("done", "error"):
             self.bases.setdefault(node.number, 0)
@@ -251,6 +266,14 @@ class Framed(Node):
     home: Node | None = None
     shift: int = 0
     round: int | None = None
+
+
+def _located(error: OutsideRounds, node: Node) -> OutsideRounds:
+    """The error with the line of the operation, where its own is not known."""
+    if error.where or node.place is None:
+        return error
+    where = f"{node.place.file}:{node.place.line}"
+    return OutsideRounds(error.what, where=where, expected=error.expected)
 
 
 class FramedAutomaton:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from syncproof.checkers.explicit.search import Budget
-from syncproof.checkers.unbounded.channel import NotCovered
+from syncproof.checkers.unbounded.channel import SCALED, NotCovered
 from syncproof.checkers.unbounded.check import LEFT, answer
 from syncproof.checkers.unbounded.invariant import Checked, check_invariant, differences, ranges
 from syncproof.checkers.unbounded.readings import Reader
@@ -31,6 +31,9 @@ def check(
     verdict, graphs = answer(instance, question, engine, limits, report)
     if verdict.answer is not Answer.PROVED:
         return verdict
+
+    if any(graph.system.channel.scaled for graph in graphs):
+        return _undecided(verdict, f"{LEFT}{SCALED}")
 
     def is_over() -> bool:
         return bool(limits.seconds) and time.monotonic() - started >= limits.seconds

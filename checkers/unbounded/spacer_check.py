@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from syncproof.checkers.explicit.check import check as check_explicitly
 from syncproof.checkers.explicit.search import Budget, Meter
 from syncproof.checkers.unbounded.cases import Shapes
-from syncproof.checkers.unbounded.channel import NotCovered
+from syncproof.checkers.unbounded.channel import SCALED, NotCovered
 from syncproof.checkers.unbounded.check import LEFT, Explored, explore_all, premises
 from syncproof.checkers.unbounded.confirm import MOST_STATES, confirm
 from syncproof.checkers.unbounded.cut import Cut, Read, apart
@@ -99,6 +99,8 @@ def _ask_all(
 ) -> None:
     if graph.system.ghosts.initial:
         raise NotCovered("ghosts, in a cut")
+    if graph.system.channel.scaled:
+        raise NotCovered(SCALED)
     cuts: list[Cut] = []
     for candidates in _cuts(graph, explored.modulus):
         for cut in candidates:
