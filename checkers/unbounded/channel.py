@@ -22,6 +22,8 @@ from syncproof.models.rounds import (
 )
 from syncproof.models.values import Values, typed
 
+LARGEST_MODULUS = 24
+
 MOST_AHEAD = 16
 """A choice is asked for at most so many rounds ahead of the role's own."""
 

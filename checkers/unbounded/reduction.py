@@ -7,10 +7,11 @@ to the choices that are not made yet (docs/unbounded.md).
 from __future__ import annotations
 
 from enum import Enum
+from math import lcm
 
 from syncproof.checkers.explicit.contents import GiveUp
 from syncproof.checkers.explicit.persistent import PersistentSets
-from syncproof.checkers.unbounded.channel import NotCovered
+from syncproof.checkers.unbounded.channel import LARGEST_MODULUS, NotCovered
 from syncproof.checkers.unbounded.system import RoundSystem
 from syncproof.models.lowering import ActionKind
 from syncproof.models.rounds import NeedsLookback, NeedsModulus, OutsideRounds
@@ -62,5 +63,9 @@ class QuotientSets(PersistentSets):
         system.channel.furthest = max(rounds) + ROUNDS_AHEAD
         try:
             return super().choose(state, enabled)
-        except (GiveUp, NeedsLookback, NeedsModulus, NotCovered, OutsideRounds):
+        except NeedsModulus as needed:
+            if lcm(system.channel.modulus, needed.number) <= LARGEST_MODULUS:
+                raise  # it is very likely needed anyhow
+            return free_steps(system, state, enabled)
+        except (GiveUp, NeedsLookback, NotCovered, OutsideRounds):
             return free_steps(system, state, enabled)

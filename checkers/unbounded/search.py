@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from syncproof.checkers.explicit.search import Meter, race_pairs
@@ -12,6 +13,10 @@ from syncproof.checkers.unbounded.reduction import QuotientSets, Reduction, free
 from syncproof.checkers.unbounded.system import UNKNOWN, Quotient, RoundSystem
 from syncproof.models.transitions import Failure, Overfull, State, Step, Transition
 from syncproof.models.values import token_text
+
+MANY_STATES = 500
+
+REFUTED = "the search stopped at the first failure"
 
 
 @dataclass(frozen=True)
@@ -69,12 +74,17 @@ def explore(
     *,
     reduction: Reduction = Reduction.SETS,
     stop_at_first: bool = True,
+    is_refuted: Callable[[], bool] = lambda: False,
 ) -> Graph:
-    """Explore the quotient breadth-first, again whenever more turns out to be needed of choices."""
+    """Explore the quotient breadth-first, again whenever more turns out to be needed of choices.
+
+    Once it has `MANY_STATES`, ``is_refuted`` is asked whether there is no need to go on.
+    """
     while True:
         states, transitions = meter.states, meter.transitions
         try:
-            return _Search(system, asked, meter, reduction, stop_at_first).run()
+            search = _Search(system, asked, meter, reduction, stop_at_first)
+            return search.run(is_refuted)
         except Restart:
             meter.states, meter.transitions = states, transitions
 
@@ -99,7 +109,7 @@ class _Search:
         self.sets = QuotientSets(system, asked)
         self.frontier: deque[State] = deque()
 
-    def run(self) -> Graph:
+    def run(self, is_refuted: Callable[[], bool]) -> Graph:
         system = self.system
         system.channel.grew = False
         start = system.initial_transition()
@@ -121,6 +131,9 @@ class _Search:
                 break
             if system.channel.grew:
                 raise Restart
+            if len(graph.arcs) == MANY_STATES and is_refuted():
+                graph.stopped = REFUTED
+                break
         return graph
 
     def _note(self, transition: Transition, before: State) -> None:
