@@ -13,6 +13,7 @@ from syncproof.checkers.explicit.check import check as check_bounded
 from syncproof.checkers.explicit.check import question_of
 from syncproof.checkers.explicit.contents import GiveUp
 from syncproof.checkers.explicit.search import Budget, Meter
+from syncproof.checkers.unbounded import search
 from syncproof.checkers.unbounded.check import Explored, explore_all
 from syncproof.checkers.unbounded.check import check as check_unbounded
 from syncproof.checkers.unbounded.frames import FramedAutomaton
@@ -294,6 +295,21 @@ def test_all_steps_give_the_same_verdict(
     reduced, full = graph_of(instance), graph_of(instance, Reduction.NONE, 20_000)
     assert answer_of(instance) is answer_of(instance, "quotient-full")
     assert reduced[1].meter.states < full[1].meter.states
+
+
+def test_a_choice_may_be_asked_again_in_an_outlook() -> None:
+    """A role that asks for one choice in two steps has both answers at each in an outlook; when it
+    is run again each step has its own. (A role was called not deterministic.)"""
+    assert not is_wrong(random_instance(249))
+
+
+def test_what_a_few_rounds_refute_is_said_at_once(monkeypatch: Patch) -> None:
+    """A large quotient is not explored where two rounds show a failure, and that is the trace."""
+    monkeypatch.setattr(search, "MANY_STATES", 20)
+    instance = instance_of(KernelDecomposition, "balanced", windows=1)
+    verdict = check_unbounded(instance, question_of(instance, "x"))
+    assert verdict.answer is Answer.VIOLATED and verdict.states < 60
+    assert verdict.trace is not None and verdict.trace.question.bounds["rounds"] == 2
 
 
 # Kernel decomposition

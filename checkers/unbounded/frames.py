@@ -133,6 +133,7 @@ class HomeAutomaton(Automaton):
         self.channel, self._rounds = channel, identity
         self.bases: dict[int, int | None] = {}
         self._answers: dict[int, dict[Hashable, Hashable]] = {}
+        self._again: Iterator[dict[Hashable, Hashable]] | None = None
         self._alternatives: dict[tuple[int, int, tuple[int, ...]], list[HomeEdge]] = {}
         self._from: Node | None = None
         self._delta = 0
@@ -198,13 +199,22 @@ class HomeAutomaton(Automaton):
         used, tests, named = self.channel.used, self.channel.tests, self.channel.named
         note, self.channel.values.note = self.channel.values.note, None
         self.channel.used, self.channel.named, self.channel.tests = {}, {}, []
-        self.channel.replayed = self._answers.get(node.number, {})
+        way = [node]
+        while way[-1].before is not None:
+            way.append(way[-1].before)
+        # Step by step: an outlook may give one choice an answer here and another there.
+        self._again = iter([self._answers.get(each.number, {}) for each in reversed(way)])
         try:
             return super()._replay(node)
         finally:
-            self.channel.replayed = None
+            self.channel.replayed = self._again = None
             self.channel.used, self.channel.tests, self.channel.named = used, tests, named
             self.channel.values.note = note
+
+    def _next_operation(self, live: Any, value: Any) -> Any:
+        if self._again is not None:
+            self.channel.replayed = next(self._again)
+        return super()._next_operation(live, value)
 
     def _verify_once(self, history: tuple[Any, ...]) -> None:
         """Replays, of which there are many, show whether the role is deterministic."""
@@ -226,8 +236,7 @@ class HomeAutomaton(Automaton):
         if node.number >= known:
             self._check_new(node, base)
             self.bases[node.number] = base
-            path = dict(self._answers.get(before.number, {})) if before else {}
-            self._answers[node.number] = {**path, **self.channel.named}
+            self._answers[node.number] = self.channel.named
         elif self._live.get(node.number) is live and base != self.bases[node.number]:
             discard(self._live.pop(node.number).coroutine)
         self._delta = (base or 0) - (self.bases[node.number] or 0)
