@@ -26,6 +26,7 @@ from syncproof.models.nodes import (
     Place,
     Process,
     TooLong,
+    Way,
     history_of,
     plain,
     same,
@@ -97,6 +98,10 @@ class Automaton:
         if key not in node.edges:
             node.edges[key] = self._make_edge(node, node.actions[action], values)
         return node.edges[key]
+
+    def ways(self, node: Node, action: int, values: tuple[int, ...]) -> tuple[Way, ...]:
+        """The step under each answer to the choices that it makes: here all are made already."""
+        return (((), self.edge(node, action, values)),)
 
     def seen(self, node: Node) -> Iterator[tuple[Any, Edge]]:
         """What the operation of a node was seen to give, each with the step that follows it."""

@@ -89,6 +89,10 @@ class Edge:
     again: bool = False
 
 
+Way = tuple[tuple[tuple[int, int], ...], Edge | None]
+"""What a step is under some answers to choices, the numbers of choice and answer; None: none."""
+
+
 class Ledger:
     """Which tokens a process has sent and consumed so far; equal numbers, equal contents."""
 

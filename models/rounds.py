@@ -1,13 +1,16 @@
 """Rounds without bound: the number of a round as an opaque value, and the core that gives it out.
 
-A role can add a whole number to a round, take it modulo one, and compare it with another round.
-Nothing else: so what a role does depends on differences of rounds and on residues alone, and a
-run looks the same when all of its rounds are moved by a common multiple of the moduli.
+A role can add a whole number to a round, multiply or divide it by one, take it modulo one, and
+compare it with another round of its scale. Nothing else: so what a role does depends on differences
+of rounds and on residues alone, and a run looks the same when all of its rounds are moved by a
+common multiple of the moduli.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from fractions import Fraction
+from math import ceil
 from numbers import Number
 from typing import Any, Never
 
@@ -23,6 +26,9 @@ ENDS = "the run ends before"
 """The choice that ends a run: the same for all processes, made anew before each round."""
 
 Ask = Callable[[Hashable, tuple[Hashable, ...]], Hashable]
+Scale = int | Fraction
+"""By how much a value moves when all rounds do by one: 2 for ``2 * r + 1``, 1/2 for ``r // 2``."""
+
 Note = Callable[[str, "Round", "Round | int", Any], None]
 
 
@@ -31,10 +37,10 @@ class OutsideRounds(UserError):
 
 
 class NeedsModulus(BaseException):
-    """A role takes a round modulo ``number``, which the common multiple has to cover."""
+    """A role takes a round modulo ``number`` or divides it, which the common multiple covers."""
 
     def __init__(self, number: int) -> None:
-        super().__init__(f"a round modulo {number}")
+        super().__init__(f"rounds modulo {number}")
         self.number = number
 
 
@@ -43,17 +49,22 @@ class NeedsLookback(BaseException):
 
 
 class Round:
-    """The number of a round; ``least`` is a number that it is never below.
+    """The number of a round, or a value that is made of one; it is never below ``least``.
 
     ``note``, if there is one, is told of every test; ``origin`` says where the value was read.
     Its own names end with a line: a number has no such, and a role that asks for one gets none.
     """
 
     def __init__(
-        self, value: int, least: int = 0, note: Note | None = None, origin: Hashable = None
+        self,
+        value: int,
+        least: int = 0,
+        note: Note | None = None,
+        origin: Hashable = None,
+        scale: Scale = 1,
     ) -> None:
         self.number_, self.least_ = value, min(least, MOST_LEAST)
-        self.note_, self.origin_ = note, origin
+        self.note_, self.origin_, self.scale_ = note, origin, scale
 
     # A role may ask whether a round is a number, as it is where rounds are bounded.
     __class__ = property(lambda self: int)
@@ -78,14 +89,29 @@ class Round:
         return hash(("round", self.number_))
 
     def moved_(self, by: int) -> Round:
-        """The round that comes ``by`` later in the same frame."""
-        return Round(self.number_ + by, self.least_, self.note_, self.origin_)
+        """The same where all rounds are ``by`` later, a multiple of the common one."""
+        number = self.number_ + by_scale(by, self.scale_)
+        return Round(number, self.least_, self.note_, self.origin_, self.scale_)
+
+    def like_(self, number: int, note: Note | None = None, origin: Hashable = None) -> Round:
+        """A value of this kind with another number."""
+        return type(self)(number, self.least_, note, origin, self.scale_)
+
+    @property
+    def when_(self) -> Scale:
+        """The round that the value is of, whole or between two."""
+        return self.number_ if self.scale_ == 1 else self.number_ / Fraction(self.scale_)
+
+    def old_(self, horizon: int, note: Note | None = None) -> Old:
+        """What is left of it when it is only known to be of a round before ``horizon``."""
+        number = horizon if self.scale_ == 1 else ceil(horizon * self.scale_)
+        return Old(number, self.least_, note, None, self.scale_)
 
     # What a role can do
 
     def __add__(self, other: object) -> Round:
         number = self._whole(other, "added to")
-        return Round(self.number_ + number, self.least_ + number, self.note_, self.origin_)
+        return self._made(self.number_ + number, self.least_ + number, self.scale_)
 
     __radd__ = __add__
 
@@ -93,24 +119,41 @@ class Round:
         if isinstance(other, Round):
             if isinstance(other, Old):
                 raise NeedsLookback
+            self._alike(other)
             difference = self.number_ - other.number_
             self._noted("-", other, difference)
             return difference
         number = self._whole(other, "subtracted from")
-        return Round(self.number_ - number, self.least_ - number, self.note_, self.origin_)
+        return self._made(self.number_ - number, self.least_ - number, self.scale_)
+
+    def __mul__(self, other: object) -> Round:
+        number = self._positive(other, "times")
+        self._noted("scale", 1, None)
+        return self._made(self.number_ * number, self.least_ * number, self.scale_ * number)
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: object) -> Round:
+        number = self._positive(other, "divided by")
+        scale = Fraction(self.scale_) / number
+        self._noted("scale", scale.denominator, None)
+        whole = scale.numerator if scale.denominator == 1 else scale
+        return self._made(self.number_ // number, self.least_ // number, whole)
 
     def __mod__(self, other: object) -> Any:
-        number = self._whole(other, "a modulus of")
-        if number <= 0:
-            raise self._outside(f"a round modulo {number}", "a positive modulus")
+        number = self._positive(other, "modulo")
         residue = self.number_ % number
         self._noted("%", number, residue)
         return residue
+
+    def __divmod__(self, other: object) -> Any:
+        return self // other, self % other
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Old):
             return bool(other == self)
         if isinstance(other, Round):
+            self._alike(other)
             found = self.number_ == other.number_
             self._noted("==", other, found)
             return found
@@ -123,6 +166,7 @@ class Round:
         if isinstance(other, Old):
             return not other < self
         if isinstance(other, Round):
+            self._alike(other)
             found = self.number_ < other.number_
             self._noted("<", other, found)
             return found
@@ -156,6 +200,23 @@ class Round:
         self._noted("outside", 0, error)
         return error
 
+    def _made(self, number: int, least: int, scale: Scale) -> Round:
+        return Round(number, least, self.note_, self.origin_, scale)
+
+    def _alike(self, other: Round) -> None:
+        """Values that move by unlike steps compare otherwise in later rounds."""
+        if self.scale_ != other.scale_:
+            raise self._outside(
+                f"a round times {self.scale_} is compared with a round times {other.scale_}",
+                "a comparison of two that are multiplied alike",
+            )
+
+    def _positive(self, number: object, how: str) -> int:
+        found = self._whole(number, how)
+        if found <= 0:
+            raise self._outside(f"a round {how} {found}", "a positive whole number")
+        return found
+
     def _whole(self, number: object, how: str) -> int:
         if type(number) is int:
             return number
@@ -173,8 +234,8 @@ class Round:
         )
 
     __bool__ = __int__ = __index__ = __float__ = __len__ = __iter__ = _refused
-    __mul__ = __rmul__ = __floordiv__ = __rfloordiv__ = __truediv__ = __rtruediv__ = _refused
-    __rmod__ = __rsub__ = __neg__ = __pos__ = __abs__ = __invert__ = __divmod__ = _refused
+    __rfloordiv__ = __truediv__ = __rtruediv__ = __rdivmod__ = _refused
+    __rmod__ = __rsub__ = __neg__ = __pos__ = __abs__ = __invert__ = _refused
     __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = __pow__ = __rpow__ = _refused
     real = imag = numerator = denominator = conjugate = property(_refused)
     bit_length = bit_count = to_bytes = from_bytes = property(_refused)
@@ -189,12 +250,13 @@ class Old(Round):
 
     def moved_(self, by: int) -> Old:
         """The same, seen in a frame that is moved by ``by``."""
-        return Old(self.number_ + by, self.least_, self.note_, self.origin_)
+        number = self.number_ + by_scale(by, self.scale_)
+        return Old(number, self.least_, self.note_, self.origin_, self.scale_)
 
     def __add__(self, other: object) -> Round:
         raise NeedsLookback
 
-    __radd__ = __sub__ = __mod__ = __add__
+    __radd__ = __sub__ = __mod__ = __mul__ = __rmul__ = __floordiv__ = __add__
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Round):
@@ -212,9 +274,17 @@ class Old(Round):
         return not self < other
 
     def _before(self, other: Round) -> None:
+        self._alike(other)
         if isinstance(other, Old) or other.number_ < self.number_:
             raise NeedsLookback
         self._noted("old", other, True)
+
+
+def by_scale(by: int, scale: Scale) -> int:
+    """By how much a value of this scale moves when all rounds are ``by`` later."""
+    found = by * scale
+    assert scale == 1 or found == int(found), "a round is moved by no multiple of the common one"
+    return int(found)
 
 
 class NoBound:
@@ -294,7 +364,7 @@ def _key(key: tuple[Any, ...]) -> tuple[Any, Any, Any, Any]:
 
 def bare(value: Any) -> Any:
     """``value`` with nothing in its rounds but their numbers, so that equal ones are alike."""
-    return mapped(value, lambda r: type(r)(r.number_))
+    return mapped(value, lambda r: type(r)(r.number_, scale=r.scale_))
 
 
 def rounds_in(value: Any) -> list[Round]:
@@ -317,7 +387,25 @@ class _Spelled(tuple[Any, ...]):
 
 def spelled(value: Any) -> Any:
     """``value`` with each round written out with all that is known of it."""
-    return mapped(value, lambda r: _Spelled((type(r).__name__, r.number_, r.least_)))
+    return mapped(value, lambda r: _Spelled((type(r).__name__, r.number_, r.least_, r.scale_)))
+
+
+class _Named:
+    """A round in a message."""
+
+    def __init__(self, of: Round) -> None:
+        self.of = (type(of) is Old, of.number_, of.scale_)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Named) and self.of == other.of
+
+    def __hash__(self) -> int:
+        return hash(self.of)
+
+    def __str__(self) -> str:
+        return "r"
+
+    __repr__ = __str__
 
 
 # What roles see
@@ -396,7 +484,9 @@ class RoundCore(Core):
     def _mismatch(
         self, wrong: dict[str, Hashable], expected: Payload, fields: int
     ) -> tuple[str, str]:
-        return super()._mismatch({n: bare(v) for n, v in wrong.items()}, bare(expected), fields)
+        # The text compares what was found, also two rounds of which no test would be answered.
+        named = {name: mapped(value, _Named) for name, value in wrong.items()}
+        return super()._mismatch(named, mapped(expected, _Named), fields)
 
 
 async def from_the_start(core: Core, role: Callable[..., Any], protocol: object) -> None:

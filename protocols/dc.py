@@ -117,14 +117,14 @@ class DataForChecksum(DataAsFlag):
             summed = sum(leads)
         else:
             return None
-        return (summed, round) if self.round_in_checksum else summed
+        return (round, summed) if self.round_in_checksum else summed
 
     def verifies(self, found: Any, leads: tuple[Any, ...], round: int) -> bool:
         """Whether the receiver takes the batch for complete."""
         if self.compare:
             return bool(found == self.checksum_of(leads, round))
         if self.round_in_checksum:
-            return isinstance(found, tuple) and found[1] == round
+            return isinstance(found, tuple) and found[0] == round
         return bool(found != self.at_first)
 
     def content(self, core: Core, source: int, destination: int, token: int, round: int) -> Any:

@@ -316,9 +316,11 @@ class Carrying(Protocol):
     def value(self, core: Core, round: int, first: int, count: int) -> Any:
         match self.what:
             case "twice":
-                return 2 * round + 1
-            case "half":
-                return round // 2 + 1
+                return 2 * round + 1 if round % 2 else round + 1
+            case "less":
+                return -round
+            case "square":
+                return round * round
             case "absolute":
                 return round + 1 if round > 0 else 1
             case "counter":
@@ -331,8 +333,9 @@ class Carrying(Protocol):
 
 
 NOT_COVERED = {
-    "twice": "used as a plain number",
-    "half": "used as a plain number",
+    "twice": "a round times 1 is compared with a round times 2",
+    "less": "used as a plain number",
+    "square": "Round is times a round (a whole number)",
     "absolute": "compared with 0",
     "counter": "never twice in the same local state",
     "text": "a round is made a text",
@@ -426,9 +429,17 @@ def test_a_round_offers_sums_residues_and_comparisons() -> None:
 @pytest.mark.parametrize(
     "use",
     [
-        lambda r: r * 2,
-        lambda r: 2 * r,
-        lambda r: r // 2,
+        lambda r: r * 0,
+        lambda r: -2 * r,
+        lambda r: r * 1.5,
+        lambda r: r * r,
+        lambda r: r // 0,
+        lambda r: r // r,
+        lambda r: 2 // r,
+        lambda r: 2 * r == r,
+        lambda r: 2 * r < r + 1,
+        lambda r: 2 * r - r,
+        lambda r: r // 2 == r,
         lambda r: r + r,
         lambda r: -r,
         lambda r: bool(r),

@@ -17,6 +17,7 @@ from syncproof.checkers.unbounded.channel import Needed
 from syncproof.checkers.unbounded.check import Explored, explore_all
 from syncproof.checkers.unbounded.cut import Cut
 from syncproof.checkers.unbounded.horn import Horn
+from syncproof.checkers.unbounded.reduction import Reduction
 from syncproof.checkers.unbounded.search import Graph
 from syncproof.checkers.unbounded.spacer_check import JUDGED, check
 from syncproof.models.core import Core
@@ -32,7 +33,7 @@ from tests.test_unbounded_invariant import Handshake, instance_of
 def quotient_of(kind: type[Protocol], **settings: Setting) -> Explored:
     explored = Explored(Meter(Budget()))
     instance = instance_of(kind, **settings)
-    explore_all(instance, frozenset(JUDGED), explored, reduce=False, stop_at_first=False)
+    explore_all(instance, frozenset(JUDGED), explored, Reduction.NONE, stop_at_first=False)
     return explored
 
 

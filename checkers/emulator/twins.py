@@ -130,7 +130,7 @@ def kind_with(made: Instance, twins: Twins) -> type[Protocol]:
             if None in markers:
                 return None
             value = checksum(twins.checksum, [each for each in markers if each is not None])
-            return (value, round) if self.round_in_checksum else value
+            return (round, value) if self.round_in_checksum else value
 
     WithTwins.__name__, WithTwins.__qualname__ = kind.__name__, kind.__qualname__
     found: type[Protocol] = WithTwins

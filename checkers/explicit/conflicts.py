@@ -19,7 +19,7 @@ from syncproof.checkers.explicit.outlook import (
     synchronizes,
 )
 from syncproof.models.lowering import Action, ActionKind
-from syncproof.models.nodes import Edge, Node
+from syncproof.models.nodes import Edge, Node, Way
 from syncproof.models.outbox import SET, Write
 from syncproof.models.transitions import State, Transition
 
@@ -43,11 +43,14 @@ def conflict(
     node, number = system.node(state, agent.process), member.step.what[0]
     action = node.actions[number]
     values = tuple(system.value(state, cell) for cell in action.cells)
-    edge = system.automata[agent.process].edge(node, number, values)
-    assert edge is not None
-    return _with_ghosts(outlook, state, action, edge) or _with_memory(
-        outlook, state, agent.process, node, number, edge
-    )
+    for way in system.automata[agent.process].ways(node, number, values):
+        if way[1] is not None:
+            found = _with_ghosts(outlook, state, action, way[1]) or _with_memory(
+                outlook, state, agent.process, node, number, way
+            )
+            if found is not None:
+                return found
+    return None
 
 
 def _with_ghosts(outlook: Outlook, state: State, action: Action, edge: Edge) -> Agent | None:
@@ -55,9 +58,8 @@ def _with_ghosts(outlook: Outlook, state: State, action: Action, edge: Edge) -> 
     if action.kind is ActionKind.SYNC:
         system = outlook.system
         for member in action.members:
-            found = system.automata[member].edge(system.node(state, member), 0, ())
-            assert found is not None
-            edges.append(found)
+            ways = system.automata[member].ways(system.node(state, member), 0, ())
+            edges += [found for _, found in ways if found is not None]
     for each in edges:
         for ghost in ghosts_of(each.statements):
             if ghost in outlook.ghosts:
@@ -66,16 +68,16 @@ def _with_ghosts(outlook: Outlook, state: State, action: Action, edge: Edge) -> 
 
 
 def _with_memory(
-    outlook: Outlook, state: State, process: int, node: Node, number: int, edge: Edge
+    outlook: Outlook, state: State, process: int, node: Node, number: int, way: Way
 ) -> Agent | None:
-    action = node.actions[number]
+    action, edge = node.actions[number], way[1]
     if action.kind is ActionKind.WRITE:
         return _with_writes(outlook, state, action.writes)
     if synchronizes(node, action):
-        return _with_wait(outlook, state, process, node, number, edge)
+        return _with_wait(outlook, state, process, node, number, way)
     if action.kind is ActionKind.READ:
         return _writer(outlook, action.cells)
-    if action.kind is ActionKind.UPDATE:
+    if action.kind is ActionKind.UPDATE and edge is not None:
         writes = [(cell, value, SET) for cell, value in edge.writes]
         return (
             _writer(outlook, action.cells)
@@ -117,10 +119,11 @@ def _waiter(outlook: Outlook, state: State, writes: tuple[Write, ...]) -> Agent 
                 continue
             automaton = outlook.system.automata[place.process]
             for values in outlook.memory.combinations(action.cells, state):
-                edge = automaton.edge(place.node, number, values)
                 after = _after(outlook, action.cells, values, writes)
-                if edge is not None and not alike(edge, automaton.edge(place.node, number, after)):
-                    return ProcessAgent(place.process)
+                behind = automaton.ways(place.node, number, after)
+                for way in automaton.ways(place.node, number, values):
+                    if not goes_the_same_way(way, behind):
+                        return ProcessAgent(place.process)
     return None
 
 
@@ -136,15 +139,30 @@ def _after(
 
 
 def _with_wait(
-    outlook: Outlook, state: State, process: int, node: Node, number: int, edge: Edge
+    outlook: Outlook, state: State, process: int, node: Node, number: int, way: Way
 ) -> Agent | None:
     """A member that waits: does it go the same way on every value there may be?"""
     cells = node.actions[number].cells
     automaton = outlook.system.automata[process]
     for values in outlook.memory.combinations(cells, state):
-        if not alike(edge, automaton.edge(node, number, values)):
+        if not goes_the_same_way(way, automaton.ways(node, number, values)):
             return _writer(outlook, cells) or ProcessAgent(process)
     return None
+
+
+def goes_the_same_way(way: Way, others: Iterable[Way]) -> bool:
+    """Whether a step that is possible under some answers to choices stays as it is."""
+    answers, edge = way
+    if edge is None:
+        return True
+    return all(alike(edge, other) for their, other in others if _agree(answers, their))
+
+
+def _agree(one: tuple[tuple[int, int], ...], other: tuple[tuple[int, int], ...]) -> bool:
+    if not (one and other):
+        return True
+    known = dict(one)
+    return all(known.get(name, answer) == answer for name, answer in other)
 
 
 def alike(one: Edge, other: Edge | None) -> bool:

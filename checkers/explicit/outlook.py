@@ -254,9 +254,9 @@ class Outlook:
             self._write(place, number, action)
         elif action.kind is ActionKind.FENCE and action.packets:
             behind = behind._replace(fenced=max(behind.fenced, self._fence(process, action)))
-        edge = self.system.automata[process].edge(place.node, number, ())
-        assert edge is not None
-        self._take(place, edge, behind)
+        for _, edge in self.system.automata[process].ways(place.node, number, ()):
+            assert edge is not None
+            self._take(place, edge, behind)
 
     def _write(self, place: Place, number: int, action: Action) -> None:
         writer, writes = Writer(ProcessAgent(place.process), None), action.writes
@@ -309,14 +309,14 @@ class Outlook:
         updates = action.kind is ActionKind.UPDATE
         effect = ("update", place, number) if updates else None
         for values in self.memory.combinations(action.cells, without=effect):
-            edge = automaton.edge(node, number, values)
-            if edge is None:
-                continue
-            if updates:
-                self._update(reader, values[0], edge)
-            elif not synchronizes(node, action):
-                self._read_plainly(action.cells, agent)
-            self._take(place, edge, before)
+            for _, edge in automaton.ways(node, number, values):
+                if edge is None:
+                    continue
+                if updates:
+                    self._update(reader, values[0], edge)
+                elif not synchronizes(node, action):
+                    self._read_plainly(action.cells, agent)
+                self._take(place, edge, before)
 
     def _update(self, reader: Reader, old: int, edge: Edge) -> None:
         place, number, action = reader
@@ -341,12 +341,12 @@ class Outlook:
             return
         for member in action.members:
             for each, its_number in tuple(here[member]):
-                edge = self.system.automata[member].edge(each.node, its_number, ())
-                assert edge is not None
                 passed = {**dict(each.passed), action.group: min(count + 1, MOST_SYNCS)}
                 after = each._replace(passed=tuple(sorted(passed.items())))
                 self._after.setdefault(each, {})[after] = None
-                self._take(after, edge, self._visited[each])
+                for _, edge in self.system.automata[member].ways(each.node, its_number, ()):
+                    assert edge is not None
+                    self._take(after, edge, self._visited[each])
 
     # Behind frozen puts
 

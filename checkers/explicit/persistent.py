@@ -40,9 +40,8 @@ def is_free(system: System, state: State, transition: Transition) -> bool:
     members = action.members or (step.process,)
     for member in members:
         node = system.node(state, member)
-        edge = system.automata[member].edge(node, 0, ())
-        assert edge is not None
-        if ghosts_of(edge.statements):
+        ways = system.automata[member].ways(node, 0, ())
+        if any(edge is not None and ghosts_of(edge.statements) for _, edge in ways):
             return False
     return True
 
@@ -80,10 +79,10 @@ class PersistentSets:
             if each.step.kind != "process":
                 break
             if is_free(self.system, state, each):
-                return [each]
+                return [also for also in enabled if also.step == each.step]
         by_agent = self._by_agent(state, enabled)
         seeds = [a for a in self._seeds(state, by_agent) if not self._is_split(state, a, by_agent)]
-        single = {agent: by_agent[agent][0] for agent in seeds if len(by_agent[agent]) == 1}
+        single = {agent: by_agent[agent][0] for agent in seeds if _number(by_agent[agent]) == 1}
         alone = self._standing.alone(state, single, known)
         if alone is not None:
             return by_agent[alone]
@@ -92,7 +91,7 @@ class PersistentSets:
             found = self._closed(state, seed, by_agent, len(best))
             if found is not None and len(found) < len(best):
                 best = found
-                if len(best) == 1:
+                if _number(best) == 1:
                     break
         return best
 
@@ -166,7 +165,7 @@ class PersistentSets:
         former would have to look at what enables the latter."""
         if isinstance(agent, PacketAgent):
             return False
-        return len(by_agent[agent]) < len(self.system.node(state, agent.process).actions)
+        return _number(by_agent[agent]) < len(self.system.node(state, agent.process).actions)
 
     def _first_conflict(
         self, outlook: Outlook, agents: set[Agent], by_agent: dict[Agent, list[Transition]]
@@ -217,3 +216,8 @@ class PersistentSets:
                     if writer != agent:
                         return writer
         raise GiveUp
+
+
+def _number(transitions: list[Transition]) -> int:
+    """How many steps there are; one may have several answers to a choice that it makes."""
+    return len({each.step for each in transitions})

@@ -82,7 +82,8 @@ class Standing:
             if len(node.actions) == 1 and node.actions[0].waits:
                 cells = node.actions[0].cells
                 values = tuple([self.system.value(state, cell) for cell in cells])
-                if self.system.automata[process].edge(node, 0, values) is None:
+                ways = self.system.automata[process].ways(node, 0, values)
+                if all(edge is None for _, edge in ways):
                     found.setdefault(cells[0], []).append((process, frozenset(cells)))
         return found
 

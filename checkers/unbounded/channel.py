@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
+from fractions import Fraction
 from typing import Any
 
 from syncproof.models.core import Unresolved
@@ -14,14 +15,21 @@ from syncproof.models.rounds import (
     OutsideRounds,
     Round,
     bare,
+    by_scale,
     mapped,
     rounds_in,
     spelled,
 )
 from syncproof.models.values import Values, typed
 
+LARGEST_MODULUS = 24
+
 MOST_AHEAD = 16
 """A choice is asked for at most so many rounds ahead of the role's own."""
+
+
+SCALED = "a round is multiplied or divided, which the quotient alone covers: no --engine"
+"""Why other engines leave a role that does so undecided."""
 
 
 class NotCovered(Exception):
@@ -49,7 +57,7 @@ class RoundValues(Values):
         found = self._number.get(key)
         if found is None:
             found = self._number[key] = len(self._known)
-            self._known.append(mapped(value, lambda r: type(r)(r.number_, r.least_)))
+            self._known.append(mapped(value, lambda r: r.like_(r.number_)))
         return found
 
     def __getitem__(self, number: int) -> Hashable:
@@ -61,7 +69,7 @@ class RoundValues(Values):
         def copied(each: Round) -> Round:
             place = (number, len(places))
             places.append(each)
-            return type(each)(each.number_, each.least_, self.note, place)
+            return each.like_(each.number_, self.note, place)
 
         read: Hashable = mapped(value, copied)
         return read
@@ -85,22 +93,22 @@ class RoundValues(Values):
             least = -(10**9) if bound is None else bound
             value = mapped(
                 self._known[number],
-                lambda r: Old(least, r.least_) if type(r) is Old else r.moved_(by),
+                lambda r: r.old_(least) if type(r) is Old else r.moved_(by),
             )
             self._fed[key] = self.number(value)
         return self._fed[key]
 
     def aged(self, number: int, horizon: int) -> int:
         """The value with each round below ``horizon`` long past."""
-        value = mapped(
-            self._known[number], lambda r: Old(0, r.least_) if r.number_ < horizon else r
-        )
+        value = mapped(self._known[number], lambda r: r.old_(0) if r.when_ < horizon else r)
         return self.number(value)
 
 
 def settled(each: Round, by: int) -> Round:
     """A round in the frame of a state: of one long past nothing but its least value is kept."""
-    return Old(0, each.least_) if type(each) is Old else Round(each.number_ + by, each.least_)
+    if type(each) is Old:
+        return each.old_(0)
+    return Round(each.number_ + by_scale(by, each.scale_), each.least_, scale=each.scale_)
 
 
 class Channel:
@@ -110,7 +118,8 @@ class Channel:
     ``("choice", name)``; ``shift`` leads from the role's frame to that of the state. On a replay
     the answers are those of the first time, by name. ``askers`` are the processes that have been
     seen to ask for choices of a kind; ``grew`` is set when there is a new one. ``outside`` is the
-    error of a use of a round that is not covered, also where the role has caught it.
+    error of a use of a round that is not covered, also where the role has caught it. ``scaled`` is
+    set when a role multiplies or divides one, ``furthest`` is how far an outlook may run on.
     """
 
     def __init__(self, values: RoundValues, modulus: int, lookback: int) -> None:
@@ -125,6 +134,8 @@ class Channel:
         self.askers: dict[Hashable, set[int]] = {}
         self.asker = -1
         self.grew = False
+        self.furthest = 0
+        self.scaled = False
         self.outside: OutsideRounds | None = None
 
     def ask(self, name: Hashable, options: tuple[Hashable, ...]) -> Hashable:
@@ -133,12 +144,12 @@ class Channel:
         if self.replayed is not None:
             return self.replayed[spelled(name)]
         rounds = rounds_in(name)
-        oldest = min(r.number_ for r in rounds)
+        oldest = min(r.when_ for r in rounds)
         if self.base is not None and oldest < self.base - 1 - self.lookback:
             raise NeedsLookback
         if any(type(r) is Old for r in rounds):
             raise NeedsLookback  # which of all that are long past is not known
-        if max(r.number_ for r in rounds) - (self.base or 0) > MOST_AHEAD:
+        if max(r.when_ for r in rounds) - (self.base or 0) > MOST_AHEAD:
             raise OutsideRounds("a role goes on from round to round without an operation")
         own = self.values.number(("choice", name))
         askers = self.askers.setdefault(mapped(name, lambda r: "r"), set())
@@ -157,10 +168,14 @@ class Channel:
 
     def note(self, test: str, one: Round, other: Round | int, found: Any) -> None:
         """Take down a test that a role makes; a modulus must divide the common one."""
-        if test == "%":
-            assert isinstance(other, int)
-            if self.modulus % other:
-                raise NeedsModulus(other)
+        if test in ("%", "scale"):
+            assert type(other) is int
+            self.scaled = self.scaled or test == "scale"
+            needed = (Fraction(one.scale_) / other).denominator if test == "%" else other
+            if self.modulus % needed:
+                raise NeedsModulus(needed)
+            if test == "scale":
+                return
         if test == "text" and self.replayed is None:
             found = OutsideRounds("a round is made a text", expected="a tuple as a name")
         if isinstance(found, OutsideRounds):

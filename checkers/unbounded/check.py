@@ -12,10 +12,11 @@ from math import lcm
 
 from syncproof.checkers.explicit.check import assignments
 from syncproof.checkers.explicit.search import Budget, Meter
-from syncproof.checkers.unbounded.channel import NotCovered
-from syncproof.checkers.unbounded.confirm import Confirmed, confirm
+from syncproof.checkers.unbounded.channel import LARGEST_MODULUS, NotCovered
+from syncproof.checkers.unbounded.confirm import Confirmed, confirm, refute
 from syncproof.checkers.unbounded.instance import RoundInstance, round_instance
-from syncproof.checkers.unbounded.search import Found, Graph, cannot_end, explore
+from syncproof.checkers.unbounded.reduction import Reduction
+from syncproof.checkers.unbounded.search import REFUTED, Found, Graph, cannot_end, explore
 from syncproof.checkers.unbounded.system import MOST_SKEW
 from syncproof.models.core import Unresolved
 from syncproof.models.instance import Choices, Instance
@@ -25,7 +26,9 @@ from syncproof.models.transitions import Failure
 from syncproof.models.verdict import Answer, PropertyVerdict, Question, Trace, Verdict
 
 MOST_LOOKBACK = 3
-LARGEST_MODULUS = 24
+REDUCTIONS = {"quotient-full": Reduction.NONE, "smt": Reduction.FREE}
+"""By engine: z3 is asked about each step that is taken, so no other may rest on what is not."""
+
 LEFT = "--rounds unbounded does not cover this: "
 
 
@@ -40,6 +43,8 @@ class Explored:
     choices: list[Choices] = field(default_factory=list)
     findings: list[tuple[Found, Graph, Choices]] = field(default_factory=list)
     stopped: str = ""
+    early: list[Confirmed | None] = field(default_factory=list)
+    """What a few rounds show, if that was looked for."""
 
 
 def check(
@@ -66,15 +71,24 @@ def answer(
     """The same, with what was explored."""
     asked = frozenset(question.properties)
     explored = Explored(Meter(budget or Budget(), report))
+
+    reduction = REDUCTIONS.get(engine, Reduction.SETS)
+
+    def is_refuted() -> bool:
+        if not explored.early:
+            by_all_steps = reduction is Reduction.NONE
+            explored.early.append(None if by_all_steps else refute(instance, question))
+        return explored.early[0] is not None
+
     try:
-        explore_all(instance, asked, explored, reduce=engine != "quotient-full")
+        explore_all(instance, asked, explored, reduction, is_refuted=is_refuted)
     except (NotCovered, OutsideRounds) as reason:
         explored.stopped = f"{LEFT}{reason}"
     if not explored.stopped and not explored.findings and "deadlock-free" in asked:
         _judge_progress(explored)
     if not explored.stopped and not explored.findings and "race-free" in asked:
         _judge_races(explored)
-    confirmed = _confirmed(instance, question, explored)
+    confirmed = next(iter(explored.early), None) or _confirmed(instance, question, explored)
     return _verdict(instance, question, engine, explored, confirmed), explored.graphs
 
 
@@ -82,9 +96,10 @@ def explore_all(
     instance: Instance,
     asked: frozenset[str],
     explored: Explored,
+    reduction: Reduction = Reduction.SETS,
     *,
-    reduce: bool = True,
     stop_at_first: bool = True,
+    is_refuted: Callable[[], bool] = lambda: False,
 ) -> None:
     """Explore the quotient of each assignment of the choices that name no round.
 
@@ -95,7 +110,9 @@ def explore_all(
     while pending:
         choices = pending.pop(0)
         try:
-            graph = _explore_one(unbounded, choices, asked, explored, reduce, stop_at_first)
+            graph = _explore_one(
+                unbounded, choices, asked, explored, reduction, stop_at_first, is_refuted
+            )
         except Unresolved as choice:
             pending[:0] = [{**choices, choice.name: value} for value in choice.values]
             continue
@@ -112,15 +129,23 @@ def _explore_one(
     choices: Choices,
     asked: frozenset[str],
     explored: Explored,
-    reduce: bool,
+    reduction: Reduction,
     stop_at_first: bool,
+    is_refuted: Callable[[], bool],
 ) -> Graph:
     meter = explored.meter
     while True:
         before = meter.states, meter.transitions
         try:
             system = instance.round_system(choices, explored.modulus, explored.lookback)
-            return explore(system, asked, meter, reduce=reduce, stop_at_first=stop_at_first)
+            return explore(
+                system,
+                asked,
+                meter,
+                reduction=reduction,
+                stop_at_first=stop_at_first,
+                is_refuted=is_refuted,
+            )
         except NeedsModulus as needed:
             explored.modulus = lcm(explored.modulus, needed.number)
             if explored.modulus > LARGEST_MODULUS:
@@ -137,6 +162,8 @@ def _explore_one(
 def _why_stopped(graph: Graph) -> str:
     if graph.stopped == "in_flight":
         return "a put met the in-flight bound: raise it with --fabric NAME,in_flight=N"
+    if graph.stopped == REFUTED:
+        return REFUTED
     return f"the search stopped at {graph.stopped}: raise it" if graph.stopped else ""
 
 
@@ -205,7 +232,7 @@ def _properties(
     if explored.findings and not reason:
         first = explored.findings[0][0].failure
         reason = (
-            "the search stopped at the first failure"
+            REFUTED
             if confirmed is not None
             else f"the quotient has a run against {first.property} ({first.message}) that no "
             "bounded run shows"
@@ -233,8 +260,9 @@ def premises(explored: Explored) -> list[str]:
     return [
         "rounds: every number of them, by the quotient of states under moving all rounds by a "
         f"multiple of {explored.modulus} (docs/unbounded.md)",
-        "premise: rounds are used only as r + n, r % n and in comparisons of two rounds: by type",
-        f"premise: {explored.modulus} is a multiple of every modulus: asked of each r % n",
+        "premise: rounds are used only as r + n, n * r, r // n, r % n and in comparisons of two "
+        "that are multiplied alike: by type",
+        f"premise: {explored.modulus} is a multiple of every modulus: asked of each r % n, r // n",
         f"premise: processes are at most {skew} rounds apart: in every state (cap {MOST_SKEW})",
         f"premise: no role looks back at a round more than {1 + explored.lookback} before the "
         "slowest process: asked of each comparison",

@@ -1,4 +1,4 @@
-"""A failure of the quotient, looked for again in the system of as many rounds as it takes."""
+"""Failures in systems of so many rounds: those of the quotient, and what a few rounds show."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from syncproof.checkers.explicit.check import check
 from syncproof.checkers.explicit.counterexample import build_trace
 from syncproof.checkers.explicit.persistent import PersistentSets
 from syncproof.checkers.explicit.search import (
@@ -20,6 +21,7 @@ from syncproof.checkers.explicit.search import (
 )
 from syncproof.checkers.unbounded.search import Found, Graph
 from syncproof.models.core import Unresolved
+from syncproof.models.errors import UserError
 from syncproof.models.instance import Choices, Instance
 from syncproof.models.rounds import ENDS, Round, mapped
 from syncproof.models.transitions import Failure, State
@@ -28,6 +30,9 @@ from syncproof.models.verdict import Question, Trace
 MOST_STATES = 100_000
 MORE_ROUNDS = 2
 
+FEW_STATES = 500
+FEW_ROUNDS = (1, 2, 3)
+
 
 @dataclass(frozen=True)
 class Confirmed:
@@ -35,6 +40,21 @@ class Confirmed:
 
     failure: Failure
     trace: Trace
+
+
+def refute(instance: Instance, question: Question) -> Confirmed | None:
+    """A failure in a few rounds that takes few states to find: many protocols that fail do so at
+    once, while their quotient, in which rounds go on and on, may be large."""
+    for rounds in FEW_ROUNDS:
+        bounded = replace(instance, bounds=replace(instance.bounds, rounds=rounds))
+        about = replace(question, bounds={**question.bounds, "rounds": rounds})
+        try:
+            trace = check(bounded, about, "reduced", Budget(states=FEW_STATES)).trace
+        except UserError:
+            return None
+        if trace is not None:
+            return Confirmed(Failure(trace.property, trace.message, -1), trace)
+    return None
 
 
 def confirm(
@@ -70,7 +90,7 @@ def choices_on_the_way(graph: Graph, found: Found) -> dict[Hashable, Hashable]:
 
 
 def _counted(shift: int, each: Round) -> int:
-    return each.number_ + shift
+    return each.moved_(shift).number_
 
 
 def _states_on_the_way(graph: Graph, found: Found) -> list[tuple[State, int]]:

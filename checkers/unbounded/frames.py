@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
+from math import ceil
 from types import CoroutineType
 from typing import Any
 
+from syncproof.checkers.explicit.contents import GiveUp
 from syncproof.checkers.unbounded.channel import (
     Channel,
     Needed,
@@ -24,7 +26,7 @@ from syncproof.checkers.unbounded.liveness import LiveIdentity
 from syncproof.models.automaton import Automaton
 from syncproof.models.identity import WRITERS, Refusal, Walk, discard
 from syncproof.models.lowering import Action
-from syncproof.models.nodes import Edge, Ledger, Node
+from syncproof.models.nodes import Edge, Ledger, Node, Way
 from syncproof.models.operations import (
     Consumed,
     GhostCheck,
@@ -33,7 +35,15 @@ from syncproof.models.operations import (
     Sent,
     Statement,
 )
-from syncproof.models.rounds import Old, OutsideRounds, Round, RoundIterator, mapped, rounds_in
+from syncproof.models.rounds import (
+    Old,
+    OutsideRounds,
+    Round,
+    RoundIterator,
+    Scale,
+    mapped,
+    rounds_in,
+)
 
 OLDEST = 12
 """A role may keep rounds up to so many behind its own; a store of older ones is not covered."""
@@ -52,7 +62,7 @@ class RoundIdentity(LiveIdentity):
         writers = {**WRITERS, Round: self._round, Old: self._round, RoundIterator: self._counts}
         super().__init__(shared, leaf, writers)
         self._modulus = modulus
-        self._places: list[int] = []
+        self._places: list[tuple[int, Scale]] = []
         self._counting: list[int] = []
         self.before: int | None = None
         self.base: int | None = None
@@ -63,14 +73,14 @@ class RoundIdentity(LiveIdentity):
         if each.origin_ is not None:
             self.kept.add(each.origin_)
             each.origin_ = None  # from now on it is the role's own
-        walk.tokens.append(type(each).__name__)
-        self._places.append(len(walk.tokens))
+        walk.tokens += (type(each).__name__, str(each.scale_))
+        self._places.append((len(walk.tokens), each.scale_))
         walk.tokens += (each.number_, each.least_)
 
     def _counts(self, walk: Walk, each: Any) -> None:
         self._counting.append(each.number_)
         walk.tokens += ("rounds", each.begun_)
-        self._places.append(len(walk.tokens))
+        self._places.append((len(walk.tokens), 1))
         walk.tokens.append(each.number_)
 
     def _tokens(self, coroutine: CoroutineType[Any, Any, Any]) -> list[Any]:
@@ -81,9 +91,12 @@ class RoundIdentity(LiveIdentity):
         over = not self._counting and self.before is not None
         self.base = max(self._counting) if self._counting else self.before
         base = self.base or 0
-        for place in self._places:
-            tokens[place] -= base
-        self.oldest = min((tokens[place] for place in self._places), default=0)
+        behind = [0]
+        for place, scale in self._places:
+            relative = tokens[place] - base * scale
+            behind.append(ceil(relative / scale))
+            tokens[place] = relative if type(relative) is int else str(relative)
+        self.oldest = min(behind)
         kind = "over" if over else "before" if self.base is None else "within"
         return [kind, base % self._modulus, *tokens]
 
@@ -120,6 +133,7 @@ class HomeAutomaton(Automaton):
         self.channel, self._rounds = channel, identity
         self.bases: dict[int, int | None] = {}
         self._answers: dict[int, dict[Hashable, Hashable]] = {}
+        self._again: Iterator[dict[Hashable, Hashable]] | None = None
         self._alternatives: dict[tuple[int, int, tuple[int, ...]], list[HomeEdge]] = {}
         self._from: Node | None = None
         self._delta = 0
@@ -156,7 +170,7 @@ class HomeAutomaton(Automaton):
         finally:
             channel.values.note = None
         if channel.outside is not None and (made is None or made.target.error is None):
-            raise channel.outside
+            raise _located(channel.outside, node)
         tests = tuple(dict.fromkeys(channel.tests))
         kept = frozenset(self._rounds.kept) if made is not None else frozenset()
         found = HomeEdge(made, self._delta, tuple(channel.used.items()), tests, kept)
@@ -185,13 +199,22 @@ class HomeAutomaton(Automaton):
         used, tests, named = self.channel.used, self.channel.tests, self.channel.named
         note, self.channel.values.note = self.channel.values.note, None
         self.channel.used, self.channel.named, self.channel.tests = {}, {}, []
-        self.channel.replayed = self._answers.get(node.number, {})
+        way = [node]
+        while way[-1].before is not None:
+            way.append(way[-1].before)
+        # Step by step: an outlook may give one choice an answer here and another there.
+        self._again = iter([self._answers.get(each.number, {}) for each in reversed(way)])
         try:
             return super()._replay(node)
         finally:
-            self.channel.replayed = None
+            self.channel.replayed = self._again = None
             self.channel.used, self.channel.tests, self.channel.named = used, tests, named
             self.channel.values.note = note
+
+    def _next_operation(self, live: Any, value: Any) -> Any:
+        if self._again is not None:
+            self.channel.replayed = next(self._again)
+        return super()._next_operation(live, value)
 
     def _verify_once(self, history: tuple[Any, ...]) -> None:
         """Replays, of which there are many, show whether the role is deterministic."""
@@ -213,8 +236,7 @@ class HomeAutomaton(Automaton):
         if node.number >= known:
             self._check_new(node, base)
             self.bases[node.number] = base
-            path = dict(self._answers.get(before.number, {})) if before else {}
-            self._answers[node.number] = {**path, **self.channel.named}
+            self._answers[node.number] = self.channel.named
         elif self._live.get(node.number) is live and base != self.bases[node.number]:
             discard(self._live.pop(node.number).coroutine)
         self._delta = (base or 0) - (self.bases[node.number] or 0)
@@ -235,6 +257,9 @@ class HomeAutomaton(Automaton):
             raise NotCovered(f"{self.process.role} keeps a round too long ({where})")
 
     def _new(self, key: Hashable, before: Node | None, **about: Any) -> Node:
+        error = about.get("error")
+        if isinstance(error, OutsideRounds) and before is not None:
+            about["error"] = _located(error, before)
         node = super()._new(key, before, **about)
         if node.state in ("done", "error"):
             self.bases.setdefault(node.number, 0)
@@ -252,6 +277,14 @@ class Framed(Node):
     round: int | None = None
 
 
+def _located(error: OutsideRounds, node: Node) -> OutsideRounds:
+    """The error with the line of the operation, where its own is not known."""
+    if error.where or node.place is None:
+        return error
+    where = f"{node.place.file}:{node.place.line}"
+    return OutsideRounds(error.what, where=where, expected=error.expected)
+
+
 class FramedAutomaton:
     """What a system sees of a process: its nodes in the frames of states."""
 
@@ -261,6 +294,7 @@ class FramedAutomaton:
         self.quiet_is_local, self.profile_to = home.quiet_is_local, home.profile_to
         self.nodes: list[Framed] = []
         self._known: dict[tuple[int, int], Framed] = {}
+        self._made: dict[tuple[Hashable, ...], Edge | None] = {}
         self.first = self.framed(home.first, 0)
         self.first_statements: tuple[Statement, ...] = home.first_statements
 
@@ -329,10 +363,37 @@ class FramedAutomaton:
         if key in node.edges:
             return node.edges[key]
         found = self.home_edge(node, action, values)
-        made = self._in_frame(found, node)
         if not found.used:
-            node.edges[key] = made
-        return made
+            made = node.edges[key] = self._in_frame(found, node)
+            return made
+        which = (node.number, action, values, found.used)
+        if which not in self._made:
+            self._made[which] = self._in_frame(found, node)
+        return self._made[which]
+
+    def ways(self, node: Node, action: int, values: tuple[int, ...]) -> tuple[Way, ...]:
+        """The step of ``node`` under each answer to the choices that are not made yet."""
+        return tuple(self._ways(node, action, values, ()))
+
+    def _ways(
+        self, node: Node, action: int, values: tuple[int, ...], made: tuple[tuple[int, int], ...]
+    ) -> list[Way]:
+        channel = self.home.channel
+        before, channel.answers = channel.answers, {**channel.answers, **dict(made)}
+        try:
+            found = self.edge(node, action, values)
+            if found is not None:
+                assert isinstance(found.target, Framed)
+                if (found.target.round or 0) > channel.furthest:
+                    raise GiveUp
+            return [(made, found)]
+        except Needed as choice:
+            name = self.values.number(choice.name)
+            answers = [self.values.number(value) for value in choice.values]
+            more = [self._ways(node, action, values, (*made, (name, each))) for each in answers]
+            return [way for ways in more for way in ways]
+        finally:
+            channel.answers = before
 
     def _in_frame(self, found: HomeEdge, node: Node) -> Edge | None:
         assert isinstance(node, Framed)

@@ -17,7 +17,8 @@ from typing import Any
 from syncproof.checkers.unbounded.carried import Carrier, LeadsOut
 from syncproof.checkers.unbounded.guards import Guards, Term, plus, variable
 from syncproof.checkers.unbounded.readings import Reader, Rounds
-from syncproof.checkers.unbounded.search import Graph, free_steps
+from syncproof.checkers.unbounded.reduction import Reduction, free_steps
+from syncproof.checkers.unbounded.search import Graph
 from syncproof.models.transitions import State, Transition
 
 Candidate = dict[tuple[int, ...], set[tuple[Rounds, ...]]]
@@ -65,6 +66,8 @@ class _Check:
         self.checked = Checked()
         self.excluded = _Excluded(graph.quotient.modulus, self.checked.queries)
         self._listed: dict[State, bool] = {}
+        assert graph.reduction is not Reduction.SETS, "these rest on what z3 is not asked"
+        self.has_free_steps = graph.reduction is Reduction.FREE
 
     def run(self, is_over: Callable[[], bool]) -> Checked:
         checked = self.checked
@@ -86,7 +89,7 @@ class _Check:
         enabled = system.transitions(state)
         if not (enabled or system.all_done(state)):
             return False
-        steps = free_steps(system, state, enabled) if self.graph.reduced else enabled
+        steps = free_steps(system, state, enabled) if self.has_free_steps else enabled
         try:
             return (
                 not any(each.failures for each in steps)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from syncproof.checkers.explicit.search import Budget
-from syncproof.checkers.unbounded.channel import NotCovered
+from syncproof.checkers.unbounded.channel import SCALED, NotCovered
 from syncproof.checkers.unbounded.check import LEFT, answer
 from syncproof.checkers.unbounded.invariant import Checked, check_invariant, differences, ranges
 from syncproof.checkers.unbounded.readings import Reader
@@ -28,10 +28,12 @@ def check(
     """
     limits = budget or Budget()
     started = time.monotonic()
-    verdict, graphs = answer(instance, question, "quotient", limits, report)
-    verdict = replace(verdict, engine=engine)
+    verdict, graphs = answer(instance, question, engine, limits, report)
     if verdict.answer is not Answer.PROVED:
         return verdict
+
+    if any(graph.system.channel.scaled for graph in graphs):
+        return _undecided(verdict, f"{LEFT}{SCALED}")
 
     def is_over() -> bool:
         return bool(limits.seconds) and time.monotonic() - started >= limits.seconds

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from syncproof.checkers.explicit.search import Meter, race_pairs
 from syncproof.checkers.unbounded.channel import NotCovered
 from syncproof.checkers.unbounded.frames import MOST_ROUNDS
+from syncproof.checkers.unbounded.reduction import QuotientSets, Reduction, free_steps
 from syncproof.checkers.unbounded.system import UNKNOWN, Quotient, RoundSystem
-from syncproof.models.lowering import ActionKind
 from syncproof.models.transitions import Failure, Overfull, State, Step, Transition
 from syncproof.models.values import token_text
 
-FREE = (ActionKind.ISSUE, ActionKind.FENCE, ActionKind.QUIET, ActionKind.SYNC)
+MANY_STATES = 500
+
+REFUTED = "the search stopped at the first failure"
 
 
 @dataclass(frozen=True)
@@ -38,12 +41,12 @@ class Found:
 
 @dataclass
 class Graph:
-    """What was explored; of all steps or, ``reduced``, of `free_steps`."""
+    """What was explored, and what was left out."""
 
     system: RoundSystem
     quotient: Quotient
     first: State
-    reduced: bool = False
+    reduction: Reduction = Reduction.NONE
     arcs: dict[State, list[Arc]] = field(default_factory=dict)
     parents: dict[State, tuple[State | None, Step | None, int]] = field(default_factory=dict)
     shifted: dict[State, int] = field(default_factory=dict)
@@ -60,20 +63,6 @@ class Graph:
         return max(1, self.shifted[state] + max(known))
 
 
-def free_steps(system: RoundSystem, state: State, enabled: list[Transition]) -> list[Transition]:
-    """The enabled steps, or of these only one that nobody else can see, with all its answers.
-
-    Which one depends on the nodes of the processes and on what is enabled, not on rounds.
-    """
-    for each in enabled:
-        if each.step.kind != "process":
-            break
-        actions = system.node(state, each.step.process).actions
-        if len(actions) == 1 and actions[0].kind in FREE:
-            return [t for t in enabled if t.step == each.step]
-    return enabled
-
-
 class Restart(Exception):
     """A process was seen to ask for a choice that may have been forgotten too early."""
 
@@ -83,14 +72,19 @@ def explore(
     asked: frozenset[str],
     meter: Meter,
     *,
-    reduce: bool = True,
+    reduction: Reduction = Reduction.SETS,
     stop_at_first: bool = True,
+    is_refuted: Callable[[], bool] = lambda: False,
 ) -> Graph:
-    """Explore the quotient breadth-first, again whenever more turns out to be needed of choices."""
+    """Explore the quotient breadth-first, again whenever more turns out to be needed of choices.
+
+    Once it has `MANY_STATES`, ``is_refuted`` is asked whether there is no need to go on.
+    """
     while True:
         states, transitions = meter.states, meter.transitions
         try:
-            return _Search(system, asked, meter, reduce, stop_at_first).run()
+            search = _Search(system, asked, meter, reduction, stop_at_first)
+            return search.run(is_refuted)
         except Restart:
             meter.states, meter.transitions = states, transitions
 
@@ -101,7 +95,7 @@ class _Search:
         system: RoundSystem,
         asked: frozenset[str],
         meter: Meter,
-        reduce: bool,
+        reduction: Reduction,
         stop_at_first: bool,
     ) -> None:
         self.system, self.asked, self.meter = system, asked, meter
@@ -109,15 +103,18 @@ class _Search:
         self.quotient = Quotient(system)
         features = system.features
         plain = not (features.caches or features.views or features.twins or system.ghosts.initial)
-        self.reduced = reduce and plain
+        self.reduction = reduction if plain else Reduction.NONE
+        if features.locks and self.reduction is Reduction.SETS:
+            self.reduction = Reduction.FREE
+        self.sets = QuotientSets(system, asked)
         self.frontier: deque[State] = deque()
 
-    def run(self) -> Graph:
+    def run(self, is_refuted: Callable[[], bool]) -> Graph:
         system = self.system
         system.channel.grew = False
         start = system.initial_transition()
         first, by = self.quotient.least(start.state)
-        graph = self.graph = Graph(system, self.quotient, first, self.reduced)
+        graph = self.graph = Graph(system, self.quotient, first, self.reduction)
         graph.parents[first] = (None, None, 0)
         graph.shifted[first] = by
         self._note(start, first)
@@ -134,6 +131,9 @@ class _Search:
                 break
             if system.channel.grew:
                 raise Restart
+            if len(graph.arcs) == MANY_STATES and is_refuted():
+                graph.stopped = REFUTED
+                break
         return graph
 
     def _note(self, transition: Transition, before: State) -> None:
@@ -200,7 +200,11 @@ class _Search:
         return f"states go on and on after {MOST_ROUNDS} rounds: something grows with them{what}"
 
     def _chosen(self, state: State, enabled: list[Transition]) -> list[Transition]:
-        return free_steps(self.system, state, enabled) if self.graph.reduced else enabled
+        if self.reduction is Reduction.NONE:
+            return enabled
+        if self.reduction is Reduction.FREE:
+            return free_steps(self.system, state, enabled)
+        return self.sets.choose(state, enabled)
 
     # Ends
 

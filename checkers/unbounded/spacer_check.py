@@ -13,11 +13,12 @@ from dataclasses import dataclass, field, replace
 from syncproof.checkers.explicit.check import check as check_explicitly
 from syncproof.checkers.explicit.search import Budget, Meter
 from syncproof.checkers.unbounded.cases import Shapes
-from syncproof.checkers.unbounded.channel import NotCovered
+from syncproof.checkers.unbounded.channel import SCALED, NotCovered
 from syncproof.checkers.unbounded.check import LEFT, Explored, explore_all, premises
 from syncproof.checkers.unbounded.confirm import MOST_STATES, confirm
 from syncproof.checkers.unbounded.cut import Cut, Read, apart
 from syncproof.checkers.unbounded.horn import Asked, Horn
+from syncproof.checkers.unbounded.reduction import Reduction
 from syncproof.checkers.unbounded.search import Graph
 from syncproof.models.instance import Instance
 from syncproof.models.lowering import ActionKind
@@ -71,7 +72,8 @@ def check(
     for to_refute in (True, False):
         explored, opinion = Explored(Meter(limits, report)), Opinion()
         try:
-            explore_all(instance, asked, explored, reduce=to_refute, stop_at_first=to_refute)
+            reduction = Reduction.SETS if to_refute else Reduction.NONE
+            explore_all(instance, asked, explored, reduction, stop_at_first=to_refute)
             if explored.stopped:
                 opinion.open.append(explored.stopped)
             if to_refute and not explored.findings:
@@ -97,6 +99,8 @@ def _ask_all(
 ) -> None:
     if graph.system.ghosts.initial:
         raise NotCovered("ghosts, in a cut")
+    if graph.system.channel.scaled:
+        raise NotCovered(SCALED)
     cuts: list[Cut] = []
     for candidates in _cuts(graph, explored.modulus):
         for cut in candidates:

@@ -35,6 +35,7 @@ from syncproof.models.rounds import (
     Old,
     OutsideRounds,
     Round,
+    Scale,
     bare,
     mapped,
     rounds_in,
@@ -102,8 +103,8 @@ class Beside(Ghosts):
 
         def telling(each: Round) -> Round:
             if type(each) is Old:
-                return Old(UNKNOWN, each.least_, self.note)
-            return Round(each.number_, each.least_, self.note)
+                return each.old_(UNKNOWN, self.note)
+            return each.like_(each.number_, self.note)
 
         return mapped(value, telling)
 
@@ -146,7 +147,7 @@ class Beside(Ghosts):
         """A statement with the key under which all processes find the same."""
         if not isinstance(said, Sent | Consumed | GhostUpdate | GhostCheck):
             return said
-        if any(type(r) is Old or r.number_ < self.horizon for r in rounds_in(said.key)):
+        if any(type(r) is Old or r.when_ < self.horizon for r in rounds_in(said.key)):
             raise NeedsLookback
         if isinstance(said, Sent | Consumed):
             return replace(said, key=bare(said.key))
@@ -309,7 +310,7 @@ class Quotient:
         self._boxes: dict[tuple[int, int, int], int] = {}
         self._cells: dict[tuple[int, int], Aged] = {}
         self._beside: dict[tuple[Any, ...], int] = {}
-        self._looks: dict[int, tuple[str, Hashable, int, int]] = {}
+        self._looks: dict[int, tuple[str, Hashable, Scale, Scale]] = {}
 
     def frame(self, state: State) -> Frame:
         """How a state is moved; raises `NotCovered` where processes are too many rounds apart."""
@@ -432,13 +433,13 @@ class Quotient:
             return self._aged(by, horizon)[values.number(("lost", about))]
         return self._aged(by, horizon)[name]
 
-    def _look(self, name: int) -> tuple[str, Hashable, int, int]:
+    def _look(self, name: int) -> tuple[str, Hashable, Scale, Scale]:
         """What a key is: its kind, what it is about, its oldest and its latest round."""
         found = self._looks.get(name)
         if found is None:
             value = self.system.round_values.plain(name)
             assert isinstance(value, tuple)
-            rounds = [r.number_ for r in rounds_in(value) if type(r) is Round]
+            rounds = [r.when_ for r in rounds_in(value) if type(r) is Round]
             about = mapped(value[1], lambda r: "r") if value[0] == "choice" else value[1]
             oldest, latest = min(rounds, default=UNKNOWN), max(rounds, default=UNKNOWN)
             found = self._looks[name] = (value[0], about, oldest, latest)
