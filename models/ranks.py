@@ -19,7 +19,7 @@ from syncproof.models.memory import RANK, Blocks, Region, Slot
 from syncproof.models.operations import Failed, Kind, Operation, Reached, Sent
 from syncproof.models.per_rank import PerRank
 from syncproof.models.protocol import Protocol
-from syncproof.models.rounds import NoBound
+from syncproof.models.round_core import NoBound
 from syncproof.models.values import Block, Mark, Opaque, Part, Payload, Torn, typed
 
 THIS, PEER, OTHER = "this", "peer", "other"

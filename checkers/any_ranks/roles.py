@@ -34,7 +34,7 @@ from syncproof.models.ranks import (
     numbered,
     opaque,
 )
-from syncproof.models.rounds import aside
+from syncproof.models.round_core import aside
 from syncproof.models.values import typed
 
 MOST_ANSWERS, MOST_WAYS = 40, 4000

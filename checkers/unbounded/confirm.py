@@ -23,7 +23,8 @@ from syncproof.checkers.unbounded.search import Found, Graph
 from syncproof.models.core import Unresolved
 from syncproof.models.errors import UserError
 from syncproof.models.instance import Choices, Instance
-from syncproof.models.rounds import ENDS, Round, mapped
+from syncproof.models.round_core import ENDS
+from syncproof.models.rounds import Round, mapped
 from syncproof.models.transitions import Failure, State
 from syncproof.models.verdict import Question, Trace
 

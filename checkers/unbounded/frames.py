@@ -35,15 +35,8 @@ from syncproof.models.operations import (
     Sent,
     Statement,
 )
-from syncproof.models.rounds import (
-    Old,
-    OutsideRounds,
-    Round,
-    RoundIterator,
-    Scale,
-    mapped,
-    rounds_in,
-)
+from syncproof.models.round_core import RoundIterator
+from syncproof.models.rounds import Old, OutsideRounds, Round, Scale, mapped, rounds_in
 
 OLDEST = 12
 """A role may keep rounds up to so many behind its own; a store of older ones is not covered."""

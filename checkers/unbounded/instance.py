@@ -17,7 +17,7 @@ from syncproof.models.lowering import Lowering
 from syncproof.models.nodes import Process
 from syncproof.models.operations import Operation, Statement
 from syncproof.models.protocol import Protocol
-from syncproof.models.rounds import NoBound, RoundCore, aside, from_the_start
+from syncproof.models.round_core import NoBound, RoundCore, aside, from_the_start
 from syncproof.models.transitions import Features
 
 
