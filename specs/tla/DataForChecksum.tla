@@ -66,20 +66,20 @@ Lead(s, d, t, k) ==
     IN IF origins = {} THEN 0
        ELSE FreshLead(t, CHOOSE j \in origins : \A other \in origins : other <= j)
 
-(* A sum, and a checksum with its round; a tuple begins with its length.    *)
+(* The round, and the sum or the leads; a tuple begins with its length.     *)
 \* @type: ($sum, Int) => $value;
 ChecksumOf(sum, k) ==
     IF Checksum = "ideal"
     THEN IF RoundInChecksum
-         THEN <<2, Len(sum.leads)>> \o sum.leads \o <<k>>
+         THEN <<2, k, Len(sum.leads)>> \o sum.leads
          ELSE <<Len(sum.leads)>> \o sum.leads
-    ELSE IF RoundInChecksum THEN <<2, sum.total, k>> ELSE <<sum.total>>
+    ELSE IF RoundInChecksum THEN <<2, k, sum.total>> ELSE <<sum.total>>
 
 (* Whether the receiver takes the batch for complete. *)
 \* @type: ($value, $sum, Int) => Bool;
 Verifies(read, sum, k) ==
     CASE Compare -> read = ChecksumOf(sum, k)
-      [] ~ Compare /\ RoundInChecksum -> Len(read) > 1 /\ read[Len(read)] = k
+      [] ~ Compare /\ RoundInChecksum -> Len(read) > 1 /\ read[2] = k
       [] ~ Compare /\ ~ RoundInChecksum -> read # AtFirst
 
 \* @type: ($sum, Int) => $sum;
