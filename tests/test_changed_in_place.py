@@ -319,27 +319,13 @@ def test_what_roles_share_beside_memory_must_stay_as_it_is(
         check_by_certificate(made, question_of(made, "x"), "certificate", Budget())
 
 
-class TellingAtTheEnd(Protocol):
+class TellingAtTheEnd(Telling):
     """The same behind the last operation, where no local state is written down any more."""
-
-    def memory(self) -> None:
-        self.slot = Region(owner=0, block=8)
 
     @role(on=[0])
     async def first(self, core: Core) -> None:
         await core.quiet()
         self.tell()
-
-    @role(on=[1])
-    async def second(self, core: Core) -> None:
-        await core.quiet()
-        core.check(self.is_told(), "rank 0 was first")
-
-    def tell(self) -> None:
-        Shared.number += 1
-
-    def is_told(self) -> bool:
-        return Shared.number > 0
 
 
 class TellingByCounter(TellingAtTheEnd):
