@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import dis
+import re
 import sys
+import sysconfig
 import types
+from collections import namedtuple
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 PACKAGE = __name__.rpartition(".")[0]
+ROOT = __name__.partition(".")[0]
 STATELESS = frozenset(
     (
         "builtins",
@@ -41,9 +46,23 @@ STATELESS = frozenset(
         "binascii",
         "string",
         "reprlib",
+        "struct",
+        "_struct",
         "__future__",
     )
 )
+PURE = frozenset(
+    (
+        *("copy.copy", "copy.deepcopy", "copy.replace", "collections.namedtuple"),
+        *("dataclasses.field", "dataclasses.replace", "dataclasses.is_dataclass"),
+        *("dataclasses.asdict", "dataclasses.astuple", "abc.abstractmethod", "string.capwords"),
+        *("typing.cast", "typing.assert_never", "typing.NamedTuple"),
+        *("typing.TypedDict", "functools.reduce", "functools.cmp_to_key"),
+        *("dataclasses._dataclass_getstate", "dataclasses._dataclass_setstate"),  # slots: watched
+        *("heapq.merge", "heapq.nlargest", "heapq.nsmallest"),
+    )
+)
+"""Functions written in Python that keep nothing and set no attribute of what they are given."""
 FORBIDDEN = frozenset(
     (
         "id",
@@ -65,6 +84,12 @@ FORBIDDEN = frozenset(
         "is_not",
         "attrgetter",
         "methodcaller",
+        "Formatter",
+        "get_field",
+        "_abc_register",
+        "_abc_init",
+        "_reset_registry",
+        "_reset_caches",
     )
 )
 REFLECTIVE = frozenset(
@@ -90,23 +115,34 @@ REFLECTIVE = frozenset(
         "f_locals",
         "f_back",
         "cell_contents",
+        "__builtins__",
+        "ag_frame",
+        "f_builtins",
+        "f_globals",
+        "tb_frame",
+        "register",
     )
 )
-REBINDING = frozenset(("__dict__", "__class__", "__code__", "__bases__"))
+REBINDING = frozenset(
+    ("__dict__", "__class__", "__code__", "__bases__", "__name__", "__qualname__", "__doc__")
+)
 ATOMS = (bool, int, float, str, bytes, type(None), type(Ellipsis), complex)
 LEAVES: tuple[type, ...] = (
     *ATOMS,
     range,
     type(NotImplemented),
+    object,
+    re.Pattern,
+    type(vars(namedtuple("_", "a"))["a"]),
     types.CodeType,
     types.MethodDescriptorType,
     types.WrapperDescriptorType,
     types.ClassMethodDescriptorType,
     types.GetSetDescriptorType,
     types.MemberDescriptorType,
-    types.GenericAlias,
-    types.UnionType,
 )
+ALIASES = (types.GenericAlias, types.UnionType)
+"""Types of objects that nobody can change, and that refer to others."""
 UNREAD = frozenset(
     (
         "__dict__",
@@ -124,7 +160,20 @@ BETWEEN = (object(),)
 
 
 class Refused(Exception):
-    """This cannot be captured: the message says what and why."""
+    """This cannot be captured: the message says what and why.
+
+    ``is_placed``: it says as well which code refers to it.
+    """
+
+    is_placed = False
+
+    def placed(self, where: str) -> Refused:
+        """The same, with the code that refers to it; the innermost is kept."""
+        if self.is_placed:
+            return self
+        found = Refused(f"{where}: {self}")
+        found.is_placed = True
+        return found
 
 
 NULL = object()
@@ -138,15 +187,19 @@ class Scan:
     read: tuple[str, ...]
     attributes: frozenset[str]
     stored: frozenset[str]
+    bound: frozenset[str]
     compared: tuple[tuple[int, tuple[str, ...]], ...]
+    matches: bool
     problem: str
 
 
 @cache
 def scan(code: types.CodeType) -> Scan:
-    """The globals read, the attributes named and stored, and the operands of ``is``."""
+    """The globals read and bound, attributes named and stored, operands of ``is``, and whether a
+    pattern asks for attributes."""
     read: dict[str, None] = {}
-    attributes, stored, problem = set(), set(), ""
+    attributes, stored, bound, problem = set(), set(), set(), ""
+    matches = False
     compared: list[tuple[int, tuple[str, ...]]] = []
     path: tuple[str, ...] | None = None
     line = code.co_firstlineno
@@ -171,12 +224,24 @@ def scan(code: types.CodeType) -> Scan:
             path = None
             if name in ("STORE_ATTR", "DELETE_ATTR"):
                 stored.add(each.argval)
+            elif name in ("STORE_GLOBAL", "DELETE_GLOBAL"):
+                bound.add(each.argval)
+            elif name == "MATCH_CLASS":
+                matches = True
             elif name in ("IMPORT_NAME", "IMPORT_FROM"):
                 problem = f"{code.co_qualname} imports while it runs"
     bad = sorted((attributes & REFLECTIVE) | (stored & REBINDING))
     if bad:
         problem = f"{code.co_qualname} uses {bad[0]}"
-    return Scan(tuple(read), frozenset(attributes), frozenset(stored), tuple(compared), problem)
+    return Scan(
+        tuple(read),
+        frozenset(attributes),
+        frozenset(stored),
+        frozenset(bound),
+        tuple(compared),
+        matches,
+        problem,
+    )
 
 
 def trusted(module: object) -> bool:
@@ -186,36 +251,24 @@ def trusted(module: object) -> bool:
     )
 
 
-def resolves(kind: type) -> bool:
-    """Whether a class is the one that its module and qualified name say."""
-    found: Any = sys.modules.get(kind.__module__)
-    for part in kind.__qualname__.split("."):
-        found = getattr(found, part, None)
-    return found is kind
-
-
-class _Plain:
-    """A class without slots, for the size of its objects."""
+def trusted_space(space: dict[str, Any]) -> bool:
+    """Whether this is the namespace of such a module, and not of one that calls itself so."""
+    name = space.get("__name__")
+    found = sys.modules.get(str(name)) if trusted(name) else None
+    return found is not None and vars(found) is space and _is_in_place(space.get("__file__"))
 
 
 @cache
-def plain(kind: type) -> str:
-    """Why the objects of a class may hide state beside their ``__dict__``; empty if they do not."""
-    same = (kind.__basicsize__, kind.__itemsize__) == (_Plain.__basicsize__, 0)
-    if not same or not kind.__dictoffset__:
-        return "has slots or a built-in base"
-    for name in ("__reduce_ex__", "__reduce__", "__getstate__"):
-        if getattr(kind, name) is not getattr(object, name):
-            return f"has its own {name}"
-    for each in kind.__mro__[:-1]:
-        own = vars(each).get("__dict__")
-        if own is not None and type(own) is not types.GetSetDescriptorType:
-            return "has its own __dict__"
-        if any(type(value) is types.MemberDescriptorType for value in vars(each).values()):
-            return "has slots"
-        if "__del__" in vars(each):
-            return "has a __del__"
-    return ""
+def _is_in_place(file: str | None) -> bool:
+    """Whether a module's file is Python's or this package's; those built in have none."""
+    if file is None:
+        return True
+    places = [Path(sysconfig.get_path(each)).resolve() for each in ("stdlib", "platstdlib")]
+    here = Path(file).resolve()
+    ours = Path(__file__).resolve().parents[1]
+    installed = any(each in ("site-packages", "dist-packages") for each in here.parts)
+    theirs = any(each in here.parents for each in places) and not installed
+    return theirs or here.is_relative_to(ours)
 
 
 def singletons() -> list[object]:

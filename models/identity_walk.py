@@ -11,32 +11,49 @@ import gc
 import random
 import sys
 import types
+import typing
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from enum import Enum, EnumMeta
-from functools import cache
+from functools import cache, cached_property
 from itertools import chain, repeat
 from typing import Any
 
+from syncproof.models.identity_classes import (
+    WORD,
+    is_built_in,
+    is_named_tuple,
+    is_set,
+    is_written,
+    plain,
+    probed,
+    resolves,
+    slots_of,
+)
 from syncproof.models.identity_scan import (
+    ALIASES,
     BETWEEN,
     FORBIDDEN,
     LEAVES,
     MISSING,
+    PACKAGE,
+    PURE,
     REFLECTIVE,
     UNREAD,
     Refused,
     Scan,
-    plain,
-    resolves,
     scan,
     singletons,
     trusted,
+    trusted_space,
 )
 from syncproof.models.sealed import SealedDict, SealedList, SealedSet
 
 SEALED = (SealedList, SealedDict, SealedSet)
-WORD = 8
+IN_ORDER = (list, set, deque)
+"""Containers of which the collector tells what they hold, in their order."""
+DICTS = (Counter, OrderedDict, defaultdict)
 TUPLE_HEAD = 3 * WORD
 
 
@@ -56,9 +73,11 @@ class Environment:
     """Everything a role reaches without a frame; each object has a position and must not change.
 
     What is met later is taken as it is then: equal fingerprints need it unchanged in both.
+    ``compares``: code that compares by identity is refused, as equal values may be two objects.
     """
 
-    def __init__(self, shared: Sequence[object]) -> None:
+    def __init__(self, shared: Sequence[object], compares: bool = True) -> None:
+        self._compares = compares
         self.positions: dict[int, int] = {}
         self.trouble = ""
         self._kept: list[object] = []
@@ -191,16 +210,18 @@ class Environment:
     def _inside(self, each: object) -> Iterable[object]:
         """What an object reaches, after it is put under watch."""
         kind = type(each)
-        if kind in LEAVES or kind.__module__ == "typing":
+        if kind in LEAVES:
             return ()
+        if kind in ALIASES:
+            return gc.get_referents(each)
         if isinstance(each, tuple | frozenset) and kind in (tuple, frozenset):
             return tuple(each)
         if isinstance(each, slice):
             return (each.start, each.stop, each.step)
-        if kind is list:
+        if kind in IN_ORDER:
             self._watch(each)
             return tuple(each)  # type: ignore[arg-type]
-        if kind in SEALED:
+        if kind in SEALED or kind in DICTS:
             return self._sealed(each)
         if kind is dict or kind is types.MappingProxyType:
             items: Any = each if kind is dict else gc.get_referents(each)[0]
@@ -216,16 +237,30 @@ class Environment:
             return self._module(each)
         if isinstance(each, type):
             return self._class(each)
+        if kind.__module__ == "typing" and trusted_space(vars(typing)):
+            return self._of_typing(each)
         return self._callable(each, kind)
 
-    def _sealed(self, each: Any) -> Iterable[object]:
-        """A list, dict or set of the protocol: what it holds, and attributes that it may get."""
+    def _of_typing(self, each: object) -> Iterable[object]:
+        """What annotations are made of; most of it passes attributes on to what it stands for."""
+        inside = getattr(each, "__dict__", None)
+        if isinstance(inside, dict):
+            self._dicts.append(inside)
         self._watch(each)
-        self._dicts.append(vars(each))
+        found = gc.get_referents(each)
+        return [one for one in found if one is not inside] + [*(inside or {}).values()]
+
+    def _sealed(self, each: Any) -> Iterable[object]:
+        """A list, dict or set of the protocol, or a dict of a class of Python's: what it holds, and
+        attributes that it may get."""
+        attributes = getattr(each, "__dict__", {})
+        self._watch(each)
+        self._dicts.append(attributes)
         if isinstance(each, dict):
             self._dicts.append(each)
-            return (*each.keys(), *each.values(), *vars(each).values())
-        return (*each, *vars(each).values())
+            made = (each.default_factory,) if type(each) is defaultdict else ()
+            return (*each.keys(), *each.values(), *attributes.values(), *made)
+        return (*each, *attributes.values())
 
     def _callable(self, each: Any, kind: type) -> Iterable[object]:
         if kind is types.FunctionType:
@@ -236,9 +271,14 @@ class Environment:
         if kind is types.MethodType:
             return (each.__func__, each.__self__)
         if kind in (staticmethod, classmethod):
-            return (each.__func__,)
+            self._watch(each)
+            self._dicts.append(vars(each))
+            return (each.__func__, *vars(each).values())
         if kind is property:
+            self._watch(each)
             return (each.fget, each.fset, each.fdel)
+        if kind is cached_property:
+            return self._cached_property(each)
         if kind is types.BuiltinMethodType:
             return self._builtin(each)
         if kind is ContextVar:
@@ -246,6 +286,14 @@ class Environment:
             self._probes.append((f"the context variable {each.name}", value, value()))
             return (each.get(None),)
         return self._instance(each, kind)
+
+    def _cached_property(self, each: Any) -> Iterable[object]:
+        inside = vars(each)
+        self._dicts.append(inside)
+        lock = inside.get("lock")  # Python 3.11: it shows whether it is held, and nothing else
+        if lock is not None:
+            self._probes.append(("the lock of a property", lambda: repr(lock), repr(lock)))
+        return [value for value in inside.values() if value is not lock]
 
     def _builtin(self, each: Any) -> Iterable[object]:
         if isinstance(each.__self__, random.Random):
@@ -263,14 +311,31 @@ class Environment:
 
     def _function(self, each: types.FunctionType) -> Iterable[object]:
         space = each.__globals__
-        if trusted(space.get("__name__")):
+        if trusted_space(space):
             self._place(each.__code__)
-            return ()
+            return self._trusted_function(each, space["__name__"])
         _ = each.__dict__, each.__annotations__  # made on first use: not a change
         self._watch(each)
         self._reach_code(each.__code__, space, _generated(each))
         self._stores.append(each.__dict__)
         self._name(each.__dict__, sorted(self._stored))
+        return (
+            each.__defaults__,
+            each.__kwdefaults__,
+            *(each.__closure__ or ()),
+            *each.__dict__.values(),
+        )
+
+    def _trusted_function(self, each: types.FunctionType, module: str) -> Iterable[object]:
+        """A function of Python's or of this package: pure, or made for what it closes over."""
+        if module.startswith(PACKAGE):
+            return ()
+        if "." not in each.__qualname__ and f"{module}.{each.__qualname__}" not in PURE:
+            raise Refused(f"{module}.{each.__qualname__} may change or keep more than it returns")
+        if "<locals>" not in each.__qualname__:
+            return ()
+        self._watch(each)
+        self._dicts.append(each.__dict__)
         return (
             each.__defaults__,
             each.__kwdefaults__,
@@ -289,10 +354,10 @@ class Environment:
             self._bare.add(id(space))
             self._place(space)
         self._reach(each for each in code.co_consts if type(each) is not types.CodeType)
-        if not trusted(space.get("__name__")):
+        if not trusted_space(space):
             if not generated:
                 self._check_instructions(code, space)
-            self._reach_names(scan(code), space, ("hash",) if generated else ())
+            self._reach_names(code, space, ("hash",) if generated else ())
         for each in code.co_consts:
             if type(each) is types.CodeType:
                 self._reach_code(each, space)
@@ -300,26 +365,29 @@ class Environment:
     def _check_instructions(self, code: types.CodeType, space: dict[str, Any]) -> None:
         found = scan(code)
         if found.problem:
-            raise Refused(found.problem)
-        if "getattr" in found.read:
+            raise Refused(found.problem).placed(f"{code.co_filename}:{code.co_firstlineno}")
+        if "getattr" in found.read or found.matches:
             self._dynamic = True
             if self._modules or REFLECTIVE & {c for c in code.co_consts if type(c) is str}:
                 raise Refused("getattr beside a module object: which of its names is not known")
-        for line, path in found.compared:
+        for line, path in found.compared if self._compares else ():
             self._check_compared(code, line, path, space)
 
-    def _reach_names(self, found: Scan, space: dict[str, Any], without: tuple[str, ...]) -> None:
-        names = vars(builtins)
+    def _reach_names(
+        self, code: types.CodeType, space: dict[str, Any], without: tuple[str, ...]
+    ) -> None:
+        found, names = scan(code), vars(builtins)
         if space.get("__builtins__", names) not in (builtins, names):
             raise Refused("the built-in names were replaced")
-        self._more_attributes(found)
+        self._more_attributes(found, space)
         self._name(space, found.read)
         self._name(names, [name for name in found.read if name not in space])
-        self._reach(
-            space[name] if name in space else names[name]
-            for name in found.read
-            if name not in without and (name in space or name in names)
-        )
+        for name in found.read:
+            if name not in without and (name in space or name in names):
+                try:
+                    self._reach((space[name] if name in space else names[name],))
+                except Refused as refused:
+                    raise refused.placed(f"{_place_of(code)} refers to {name}") from None
 
     def _check_compared(
         self, code: types.CodeType, line: int, path: tuple[str, ...], space: dict[str, Any]
@@ -333,15 +401,16 @@ class Environment:
         if value is MISSING or type(value) in (int, float, str, bytes, tuple, complex):
             raise Refused(f"{code.co_qualname} compares by identity in line {line}")
 
-    def _more_attributes(self, found: Scan) -> None:
+    def _more_attributes(self, found: Scan, space: dict[str, Any]) -> None:
+        self._name(space, sorted(found.bound))
         more = found.attributes - self._attributes
         self._attributes |= more
         for module in self._modules:
             self._attributes_of(module, sorted(more))
-        stored = found.stored - self._stored
+        stored = (found.stored | found.bound) - self._stored
         self._stored |= stored
-        for space in self._stores:
-            self._name(space, sorted(stored))
+        for each in (*self._stores, *self._modules):
+            self._name(each, sorted(stored))
 
     def _attributes_of(self, module: dict[str, object], names: Sequence[str]) -> None:
         if self._dynamic:
@@ -350,15 +419,20 @@ class Environment:
         self._reach([module[name] for name in names if name in module])
 
     def _module(self, each: types.ModuleType) -> Iterable[object]:
+        if type(each) is not types.ModuleType:
+            raise Refused(f"an object of {type(each).__qualname__}, which stands for a module")
         name = each.__name__
         own = hasattr(each, "__file__") and name.partition(".")[0] not in sys.stdlib_module_names
-        if name == "random" or trusted(name) or own:
+        if name == "random" or trusted_space(vars(each)) or own:
             self._modules.append(vars(each))
             self._attributes_of(vars(each), sorted(self._attributes))
-            return ()
+            self._name(vars(each), ("__getattr__", *sorted(self._stored)))
+            return (vars(each).get("__getattr__"),)
         raise Refused(f"the module {name} may keep state that cannot be seen")
 
     def _class(self, each: type) -> Iterable[object]:
+        if each.__qualname__ in FORBIDDEN:
+            raise Refused(f"{each.__module__}.{each.__qualname__} may depend on more than values")
         if not each.__flags__ & (1 << 9):  # not a heap type: built in, immutable
             if not trusted(each.__module__) and each.__module__ != "builtins":
                 raise Refused(f"the class {each.__qualname__} may keep state that cannot be seen")
@@ -367,10 +441,19 @@ class Environment:
         self._name(each.__dict__, sorted(self._stored))
         if trusted(each.__module__) and resolves(each):
             return each.__mro__[1:-1]
-        inside = [value for name, value in vars(each).items() if name not in UNREAD]
+        if is_built_in(each):
+            raise Refused(f"the class {each.__qualname__} may keep state that cannot be seen")
+        left_out = {*UNREAD, *(("__new__",) if is_named_tuple(each) else ())}
+        inside = [value for name, value in vars(each).items() if name not in left_out]
         return (*each.__mro__[1:-1], type(each), *inside)
 
     def _instance(self, each: Any, kind: type) -> Iterable[object]:
+        slots = slots_of(kind)
+        if slots is not None:
+            self._probes.append((f"an object of {kind.__qualname__}", *probed(each, slots)))
+            return (kind, *[slot.__get__(each, kind) for slot in slots if is_set(slot, each)])
+        if isinstance(each, tuple) and not kind.__dictoffset__ and is_written(kind):
+            return (kind, *each)
         if isinstance(kind, EnumMeta) and isinstance(each, Enum):
             if kind.__members__.get(each.name) is not each:
                 raise Refused(f"{kind.__qualname__} value that is no member")
@@ -386,6 +469,10 @@ def _generated(function: types.FunctionType) -> bool:
     """Whether `dataclasses` wrote this method, which then depends on its closure alone."""
     code = function.__code__
     return code.co_filename == "<string>" and code.co_name.startswith("__")
+
+
+def _place_of(code: types.CodeType) -> str:
+    return f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno})"
 
 
 def _named(each: object) -> str:

@@ -1,0 +1,114 @@
+"""What the objects of a class hold, and whether all of it can be seen."""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+WORD = 8
+MISSING = object()
+BUILT_IN = (
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+    types.ClassMethodDescriptorType,
+)
+"""What a class has of its own if it is not written in Python."""
+
+
+def resolves(kind: type) -> bool:
+    """Whether a class is the one that its module and qualified name say."""
+    found: Any = sys.modules.get(kind.__module__)
+    for part in kind.__qualname__.split("."):
+        found = getattr(found, part, None)
+    return found is kind
+
+
+class _Plain:
+    """A class without slots, for the size of its objects."""
+
+
+@cache
+def plain(kind: type) -> str:
+    """Why the objects of a class may hide state beside their ``__dict__``; empty if they do not."""
+    same = (kind.__basicsize__, kind.__itemsize__) == (_Plain.__basicsize__, 0)
+    if not same or not kind.__dictoffset__:
+        return "has slots or a built-in base"
+    for name in ("__reduce_ex__", "__reduce__", "__getstate__"):
+        if getattr(kind, name) is not getattr(object, name):
+            return f"has its own {name}"
+    for each in kind.__mro__[:-1]:
+        own = vars(each).get("__dict__")
+        if own is not None and type(own) is not types.GetSetDescriptorType:
+            return "has its own __dict__"
+        if any(type(value) is types.MemberDescriptorType for value in vars(each).values()):
+            return "has slots"
+        if "__del__" in vars(each):
+            return "has a __del__"
+    return ""
+
+
+def slots_of(kind: type) -> tuple[types.MemberDescriptorType, ...] | None:
+    """The slots of a class, if they are all that its objects hold; None if they may hold more."""
+    found: list[types.MemberDescriptorType] = []
+    for each in kind.__mro__[:-1]:
+        if "__slots__" not in vars(each) or "__del__" in vars(each):
+            return None
+        found += [v for v in vars(each).values() if type(v) is types.MemberDescriptorType]
+    size = object.__basicsize__ + WORD * len(found)
+    is_all = (kind.__basicsize__, kind.__itemsize__, kind.__dictoffset__) == (size, 0, 0)
+    return tuple(found) if is_all else None
+
+
+def is_built_in(kind: type) -> bool:
+    """Whether a class is not written in Python, so that nobody sees what it keeps."""
+    if not kind.__flags__ & (1 << 9):  # not a heap type
+        return True
+    return any(
+        (isinstance(each, BUILT_IN) and each.__objclass__ is kind)
+        or (isinstance(each, types.BuiltinMethodType) and each.__self__ is kind)
+        for each in vars(kind).values()
+    )
+
+
+def is_named_tuple(kind: type) -> bool:
+    """Whether `collections` or `typing` made this class, with a ``__new__`` of no globals."""
+    made = vars(kind).get("__new__")
+    function = made.__func__ if isinstance(made, staticmethod) else made
+    return (
+        issubclass(kind, tuple)
+        and isinstance(function, types.FunctionType)
+        and {*function.__globals__} == {"_tuple_new", "__builtins__", "__name__"}
+        and function.__globals__["_tuple_new"] == tuple.__new__
+        and function.__globals__["__builtins__"] == {}
+    )
+
+
+def is_written(kind: type) -> bool:
+    """Whether a class and all that it derives from but ``tuple`` are written in Python."""
+    return not any(is_built_in(each) for each in kind.__mro__ if each not in (tuple, object))
+
+
+def is_set(slot: types.MemberDescriptorType, each: object) -> bool:
+    return _slot(slot, each) is not MISSING
+
+
+def _slot(slot: types.MemberDescriptorType, each: object) -> object:
+    try:
+        return slot.__get__(each, type(each))
+    except AttributeError:
+        return MISSING
+
+
+def probed(
+    each: object, slots: tuple[types.MemberDescriptorType, ...]
+) -> tuple[Callable[[], object], object]:
+    """What tells whether slots hold the same objects, and what it tells now."""
+    before = [_slot(slot, each) for slot in slots]
+
+    def is_same() -> bool:
+        return all(_slot(slot, each) is old for slot, old in zip(slots, before, strict=True))
+
+    return is_same, True
