@@ -119,6 +119,7 @@ class Core:
 
     def _unresolved(self, name: Hashable, options: tuple[Hashable, ...]) -> Unresolved:
         """The error that ends this run; said as well, as a role may catch it."""
+        refuse_changeable(options, f"what the choice {name!r} is among")
         error = Unresolved(name, options)
         self._say(Hidden(error))
         return error

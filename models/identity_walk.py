@@ -98,6 +98,7 @@ class Environment:
         self._codes: set[tuple[int, int]] = set()
         self._bare: set[int] = set()  # globals of which only some names are watched
         self._dynamic = False
+        self.is_ours_alone = True  # no code is reached but this package's and pure Python's
         self._shapes: dict[tuple[int, ...], int] = {}
         for each in singletons():
             self._place(each)
@@ -355,6 +356,7 @@ class Environment:
             self._place(space)
         self._reach(each for each in code.co_consts if type(each) is not types.CodeType)
         if not trusted_space(space):
+            self.is_ours_alone = False
             if not generated:
                 self._check_instructions(code, space)
             self._reach_names(code, space, ("hash",) if generated else ())

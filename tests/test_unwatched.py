@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from syncproof.checkers.certificate.roles import LiveRoles
 from syncproof.checkers.explicit.check import question_of
 from syncproof.checkers.explicit.search import Budget
 from syncproof.engines import ANY_RANKS, AUTOMATIC, ENGINES, FULL, UNBOUNDED, Engine
 from syncproof.models.errors import UserError
 from syncproof.models.instance import Instance
+from syncproof.models.shared import Shared
 from syncproof.models.verdict import EXIT_CODES, Answer, Verdict
 from syncproof.registry import find
 from tests.small import instance
@@ -483,3 +485,137 @@ def test_what_can_be_watched_is_proved(name: str, tmp_path: Path) -> None:
     assert made.unwatched() == ""
     found = verdict_by(ALL[name], made)
     assert isinstance(found, Verdict) and found.answer is Answer.PROVED
+
+
+TAKEN_BACK = """
+SEEN = []
+
+class TakenBack(Protocol):
+    def memory(self):
+        self.slot = Region(owner=1, block=8)
+        self.answer = Region(owner=1, block=8)
+
+    @role(on=[1])
+    async def first(self, core: Core):
+        await core.quiet()
+        SEEN.append(1)
+        await core.wait_until(self.answer[1], lambda answer: answer == 1)
+        SEEN.pop()
+
+    @role(on=[2])
+    async def second(self, core: Core):
+        await core.quiet()
+        core.check(SEEN, "rank 1 was first")
+        await core.put(self.answer[1], 1)
+        await core.quiet()
+
+    @role
+    async def others(self, core: Core):
+        await core.quiet()
+"""
+
+
+@pytest.mark.parametrize("ranks", [3, 40])
+def test_what_is_taken_back_before_the_end_is_seen(
+    ranks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The certificate looks whenever another process goes on; at the end all is as it was."""
+    file = tmp_path / "taken_back.py"
+    file.write_text(HEAD + TAKEN_BACK, encoding="utf-8")
+    made = instance(find(f"{file}:TakenBack").kind, ranks=ranks)
+    found = verdict_by(ENGINES["certificate"], made)
+    assert isinstance(found, UserError) and "what other roles and runs see" in str(found)
+    monkeypatch.setattr(LiveRoles, "_look", lambda *_: None)
+    made = instance(find(f"{file}:TakenBack").kind, ranks=40)
+    found = verdict_by(ENGINES["certificate"], made)  # only rank 0 is run again: nothing is seen
+    assert isinstance(found, Verdict) and found.answer is Answer.PROVED
+
+
+LEAVING = {
+    "a choice": """
+        if not SEEN:
+            SEEN.append(1)
+            core.choose("x", (0, 1))
+        SEEN.clear()
+        core.check(core.choose("x", (0, 1)) in (0, 1), "always")
+        await core.quiet()
+""",
+    "a choice that is hidden": """
+        if not SEEN:
+            SEEN.append(1)
+            try:
+                core.choose("x", (0, 1))
+            except BaseException:
+                pass
+        await core.quiet()
+""",
+    "an error": """
+        SEEN.append(1)
+        await core.quiet()
+        raise ValueError
+""",
+    "an error at once": """
+        SEEN.append(1)
+        raise ValueError
+""",
+}
+
+
+@pytest.mark.parametrize("engine", ["certificate", "reduced"])
+@pytest.mark.parametrize("name", LEAVING)
+def test_what_a_run_leaves_behind_is_seen_however_it_ends(
+    name: str, engine: str, tmp_path: Path
+) -> None:
+    """Also where it ends in an error, or at a choice with which all begins anew."""
+    text = "SEEN = []\n" + ASKING.format(tell="await core.quiet()" + LEAVING[name])
+    file = tmp_path / "leaving.py"
+    file.write_text(HEAD + text, encoding="utf-8")
+    found = verdict_by(ENGINES[engine], instance(find(f"{file}:Asking").kind, ranks=2))
+    assert isinstance(found, UserError) and "what other roles and runs see" in str(found)
+
+
+HIDING = """
+class Hiding(Protocol):
+    def memory(self):
+        self.slot = Region(owner=0, block=8)
+
+    @role(on=[0])
+    async def reader(self, core: Core):
+        def passes(value):
+            try:
+                return core.choose("x", (False, True)) or True
+            except BaseException:
+                return True
+
+        await core.wait_until(self.slot[0], passes)
+        await core.quiet()
+
+    @role(on=[0])
+    async def writer(self, core: Core):
+        await core.put(self.slot[0], 1)
+        await core.quiet()
+"""
+
+
+@pytest.mark.parametrize("engine", ["certificate", "reference", "reduced", "smt", "auto"])
+def test_a_condition_hides_no_choice(engine: str, tmp_path: Path) -> None:
+    """An engine asks it outside of all steps, where nothing else would tell of the choice."""
+    file = tmp_path / "hiding.py"
+    file.write_text(HEAD + HIDING, encoding="utf-8")
+    made = instance(find(f"{file}:Hiding").kind, ranks=1)
+    found = verdict_by(ALL[engine], made)
+    assert isinstance(found, UserError) or found.answer is not Answer.PROVED
+
+
+@pytest.mark.parametrize("name", ["sp", "dc", "cumsum"])
+def test_roles_of_this_package_keep_nothing_between_steps(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So the certificate need not look when another process goes on."""
+    looked = []
+    look = Shared.refuse_change
+    monkeypatch.setattr(Shared, "stays", property(lambda _: False))
+    monkeypatch.setattr(Shared, "refuse_change", lambda made: looked.append(look(made)))
+    made = instance(find(name).kind, ranks=2, tokens=1, rounds=2)
+    found = verdict_by(ENGINES["certificate"], made)
+    assert isinstance(found, Verdict) and len(looked) > 10
