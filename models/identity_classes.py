@@ -8,8 +8,18 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+PACKAGE = __name__.rpartition(".")[0]
 WORD = 8
+TUPLE_HEAD = 3 * WORD
 MISSING = object()
+GIVING = frozenset(
+    f"{PACKAGE}.{name}"
+    for name in (
+        *("bounds", "core", "errors", "memory", "operations", "per_rank", "protocol", "ranks"),
+        *("round_core", "rounds", "values"),
+    )
+)
+"""Modules of this package with classes of objects that roles get hold of."""
 BUILT_IN = (
     types.MethodDescriptorType,
     types.WrapperDescriptorType,
@@ -112,3 +122,42 @@ def probed(
         return all(_slot(slot, each) is old for slot, old in zip(slots, before, strict=True))
 
     return is_same, True
+
+
+def is_generated(function: types.FunctionType) -> bool:
+    """Whether `dataclasses` wrote this method, which then depends on its closure alone."""
+    code = function.__code__
+    return code.co_filename == "<string>" and code.co_name.startswith("__")
+
+
+@cache
+def _string_at() -> Callable[[int, int], bytes]:
+    from ctypes import string_at
+
+    return string_at
+
+
+def image(objects: tuple[object, ...]) -> bytes:
+    """The identities of the objects in a tuple: its items lie behind its head of three words."""
+    return _string_at()(id(objects) + TUPLE_HEAD, WORD * len(objects))
+
+
+def classes_of_package() -> tuple[type, ...]:
+    """The classes of what a role is given or makes by this package, whether or not it names them:
+    whoever has an object may set an attribute of its class."""
+    found = (
+        each
+        for name, module in sorted(sys.modules.items())
+        if name in GIVING
+        for each in vars(module).values()
+        if isinstance(each, type) and each.__module__ == name
+    )
+    return tuple(found)
+
+
+def shown(each: object) -> str:
+    """An object in words."""
+    try:
+        return repr(each)[:60]
+    except Exception:
+        return f"an object of {type(each).__qualname__}"

@@ -116,6 +116,8 @@ REFLECTIVE = frozenset(
         "f_back",
         "cell_contents",
         "__builtins__",
+        "__getattribute__",
+        "__func__",
         "ag_frame",
         "f_builtins",
         "f_globals",
@@ -124,7 +126,10 @@ REFLECTIVE = frozenset(
     )
 )
 REBINDING = frozenset(
-    ("__dict__", "__class__", "__code__", "__bases__", "__name__", "__qualname__", "__doc__")
+    (
+        *("__dict__", "__class__", "__code__", "__bases__", "__name__", "__qualname__", "__doc__"),
+        *("__defaults__", "__kwdefaults__", "__match_args__"),
+    )
 )
 ATOMS = (bool, int, float, str, bytes, type(None), type(Ellipsis), complex)
 LEAVES: tuple[type, ...] = (
@@ -135,6 +140,13 @@ LEAVES: tuple[type, ...] = (
     re.Pattern,
     type(vars(namedtuple("_", "a"))["a"]),
     types.CodeType,
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+    types.ClassMethodDescriptorType,
+    types.GetSetDescriptorType,
+    types.MemberDescriptorType,
+)
+DESCRIPTORS = (
     types.MethodDescriptorType,
     types.WrapperDescriptorType,
     types.ClassMethodDescriptorType,
@@ -155,6 +167,8 @@ UNREAD = frozenset(
         "__dataclass_params__",
     )
 )
+LOADS = ("LOAD_FAST", "LOAD_DEREF", "LOAD_GLOBAL", "LOAD_NAME")
+LONGEST_CALL = 12
 MISSING = object()
 BETWEEN = (object(),)
 
@@ -182,34 +196,42 @@ NULL = object()
 
 @dataclass(frozen=True)
 class Scan:
-    """What the instructions of one code object name."""
+    """What the instructions of one code object name.
+
+    ``computes``: it asks `getattr` for what is computed; ``pieces``: it has what the names of an
+    object's inside may be made of.
+    """
 
     read: tuple[str, ...]
     attributes: frozenset[str]
     stored: frozenset[str]
     bound: frozenset[str]
     compared: tuple[tuple[int, tuple[str, ...]], ...]
-    matches: bool
+    computes: bool
+    pieces: bool
     problem: str
 
 
 @cache
 def scan(code: types.CodeType) -> Scan:
-    """The globals read and bound, attributes named and stored, operands of ``is``, and whether a
-    pattern asks for attributes."""
+    """The globals read and bound, attributes named and stored, and the operands of ``is``."""
     read: dict[str, None] = {}
     attributes, stored, bound, problem = set(), set(), set(), ""
-    matches = False
     compared: list[tuple[int, tuple[str, ...]]] = []
     path: tuple[str, ...] | None = None
-    line = code.co_firstlineno
-    for each in dis.get_instructions(code):
+    line, before, computes = code.co_firstlineno, None, False
+    instructions = [i for i in dis.get_instructions(code) if i.opname != "EXTENDED_ARG"]
+    for number, each in enumerate(instructions):
         line = each.starts_line if type(each.starts_line) is int else line
         if sys.version_info >= (3, 13):
             line = each.line_number or line
         name = each.opname
         if name in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"):
             read[each.argval] = None
+            if each.argval == "getattr":
+                asked = _literal(instructions[number + 1 : number + LONGEST_CALL])
+                computes |= not asked
+                attributes.update({asked} - {""})
             path = (each.argval,)
         elif name in ("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR"):
             attributes.add(each.argval)
@@ -220,16 +242,19 @@ def scan(code: types.CodeType) -> Scan:
         elif name == "IS_OP":
             compared.append((line, ("",) if path is None else path))
             path = None
-        elif name != "EXTENDED_ARG":
+        else:
             path = None
             if name in ("STORE_ATTR", "DELETE_ATTR"):
                 stored.add(each.argval)
             elif name in ("STORE_GLOBAL", "DELETE_GLOBAL"):
                 bound.add(each.argval)
             elif name == "MATCH_CLASS":
-                matches = True
+                attributes.update(before.argval if before else ())
+            elif name == "STORE_NAME" and each.argval == "__match_args__":
+                problem = f"{code.co_qualname} makes a class with __match_args__"
             elif name in ("IMPORT_NAME", "IMPORT_FROM"):
                 problem = f"{code.co_qualname} imports while it runs"
+        before = each
     bad = sorted((attributes & REFLECTIVE) | (stored & REBINDING))
     if bad:
         problem = f"{code.co_qualname} uses {bad[0]}"
@@ -239,9 +264,35 @@ def scan(code: types.CodeType) -> Scan:
         frozenset(stored),
         frozenset(bound),
         tuple(compared),
-        matches,
+        computes,
+        "chr" in read or any(type(c) is str and is_piece(c) for c in code.co_consts),
         problem,
     )
+
+
+def is_piece(text: str) -> bool:
+    """Whether the name of an object's inside may be made of a text."""
+    if re.fullmatch(r"__\w+__", text):
+        return text in REFLECTIVE
+    return "__" in text or text == "_" or text in REFLECTIVE
+
+
+def _literal(following: list[dis.Instruction]) -> str:
+    """The attribute that a call of ``getattr`` asks for, from what follows the function's name;
+    empty if it is not plainly there."""
+    rest = [each for each in following if each.opname not in ("PUSH_NULL", "PRECALL", "CACHE")]
+    if not rest or rest[0].opname not in LOADS:
+        return ""
+    del rest[0]
+    while rest and rest[0].opname in ("LOAD_ATTR", "LOAD_METHOD"):
+        del rest[0]
+    if not rest or rest[0].opname != "LOAD_CONST" or type(rest[0].argval) is not str:
+        return ""
+    given = 2 if len(rest) > 1 and rest[1].opname == "CALL" else 3
+    if given == 3 and (len(rest) < 3 or rest[1].opname not in (*LOADS, "LOAD_CONST")):
+        return ""
+    call = rest[given - 1]
+    return str(rest[0].argval) if call.opname == "CALL" and call.argval == given else ""
 
 
 def trusted(module: object) -> bool:

@@ -16,24 +16,28 @@ from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from enum import Enum, EnumMeta
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import chain, repeat
 from typing import Any
 
 from syncproof.models.identity_classes import (
-    WORD,
+    classes_of_package,
+    image,
     is_built_in,
+    is_generated,
     is_named_tuple,
     is_set,
     is_written,
     plain,
     probed,
     resolves,
+    shown,
     slots_of,
 )
 from syncproof.models.identity_scan import (
     ALIASES,
     BETWEEN,
+    DESCRIPTORS,
     FORBIDDEN,
     LEAVES,
     MISSING,
@@ -43,6 +47,7 @@ from syncproof.models.identity_scan import (
     UNREAD,
     Refused,
     Scan,
+    is_piece,
     scan,
     singletons,
     trusted,
@@ -53,20 +58,8 @@ from syncproof.models.sealed import SealedDict, SealedList, SealedSet
 SEALED = (SealedList, SealedDict, SealedSet)
 IN_ORDER = (list, set, deque)
 """Containers of which the collector tells what they hold, in their order."""
+NAMES_OF_MODULES = ("__getattr__", "__name__", "__doc__")
 DICTS = (Counter, OrderedDict, defaultdict)
-TUPLE_HEAD = 3 * WORD
-
-
-@cache
-def _string_at() -> Callable[[int, int], bytes]:
-    from ctypes import string_at
-
-    return string_at
-
-
-def image(objects: tuple[object, ...]) -> bytes:
-    """The identities of the objects in a tuple: its items lie behind its head of three words."""
-    return _string_at()(id(objects) + TUPLE_HEAD, WORD * len(objects))
 
 
 class Environment:
@@ -97,8 +90,8 @@ class Environment:
         self._stored: set[str] = set()
         self._codes: set[tuple[int, int]] = set()
         self._bare: set[int] = set()  # globals of which only some names are watched
-        self._dynamic = False
-        self.is_ours_alone = True  # no code is reached but this package's and pure Python's
+        self._ours: list[Mapping[str, object]] = []
+        self._computes = self._pieces = False  # names of attributes
         self._shapes: dict[tuple[int, ...], int] = {}
         for each in singletons():
             self._place(each)
@@ -143,7 +136,7 @@ class Environment:
             if new is BETWEEN[0] or old is BETWEEN[0]:
                 break  # something holds more or less than it did
             if new is not old:
-                return f"{_named(old)} became {_named(new)} in what all runs share"
+                return f"{shown(old)} became {shown(new)} in what all runs share"
         return "what all runs share changed"
 
     # What belongs to it
@@ -211,7 +204,10 @@ class Environment:
     def _inside(self, each: object) -> Iterable[object]:
         """What an object reaches, after it is put under watch."""
         kind = type(each)
+        if kind in DESCRIPTORS and getattr(each, "__name__", "") in REFLECTIVE:
+            raise Refused(f"{getattr(each, '__qualname__', '')} may reach anything")
         if kind in LEAVES:
+            self._note_names(False, isinstance(each, str) and is_piece(each))
             return ()
         if kind in ALIASES:
             return gc.get_referents(each)
@@ -288,6 +284,11 @@ class Environment:
             return (each.get(None),)
         return self._instance(each, kind)
 
+    def _stores_into(self, space: Mapping[str, object]) -> None:
+        """Watch all names that code stores anywhere."""
+        self._stores.append(space)
+        self._name(space, sorted(self._stored))
+
     def _cached_property(self, each: Any) -> Iterable[object]:
         inside = vars(each)
         self._dicts.append(inside)
@@ -297,6 +298,8 @@ class Environment:
         return [value for value in inside.values() if value is not lock]
 
     def _builtin(self, each: Any) -> Iterable[object]:
+        if each is getattr or each.__name__ in REFLECTIVE:
+            raise Refused(f"{each.__qualname__} may reach anything")
         if isinstance(each.__self__, random.Random):
             if each.__self__ is not getattr(random, "_inst", None):
                 raise Refused("a random generator of its own cannot be captured")
@@ -317,9 +320,8 @@ class Environment:
             return self._trusted_function(each, space["__name__"])
         _ = each.__dict__, each.__annotations__  # made on first use: not a change
         self._watch(each)
-        self._reach_code(each.__code__, space, _generated(each))
-        self._stores.append(each.__dict__)
-        self._name(each.__dict__, sorted(self._stored))
+        self._reach_code(each.__code__, space, is_generated(each))
+        self._stores_into(each.__dict__)
         return (
             each.__defaults__,
             each.__kwdefaults__,
@@ -329,6 +331,7 @@ class Environment:
 
     def _trusted_function(self, each: types.FunctionType, module: str) -> Iterable[object]:
         """A function of Python's or of this package: pure, or made for what it closes over."""
+        self._stores_into(each.__dict__)
         if module.startswith(PACKAGE):
             return ()
         if "." not in each.__qualname__ and f"{module}.{each.__qualname__}" not in PURE:
@@ -356,7 +359,6 @@ class Environment:
             self._place(space)
         self._reach(each for each in code.co_consts if type(each) is not types.CodeType)
         if not trusted_space(space):
-            self.is_ours_alone = False
             if not generated:
                 self._check_instructions(code, space)
             self._reach_names(code, space, ("hash",) if generated else ())
@@ -368,12 +370,16 @@ class Environment:
         found = scan(code)
         if found.problem:
             raise Refused(found.problem).placed(f"{code.co_filename}:{code.co_firstlineno}")
-        if "getattr" in found.read or found.matches:
-            self._dynamic = True
-            if self._modules or REFLECTIVE & {c for c in code.co_consts if type(c) is str}:
-                raise Refused("getattr beside a module object: which of its names is not known")
+        self._note_names(found.computes, found.pieces)
         for line, path in found.compared if self._compares else ():
             self._check_compared(code, line, path, space)
+
+    def _note_names(self, computes: bool, pieces: bool) -> None:
+        """Refuse code that may ask for any attribute by a name that it makes."""
+        self._computes |= computes
+        self._pieces |= pieces
+        if self._computes and (self._modules or self._pieces):
+            raise Refused("getattr beside modules or pieces of names: what it asks for is unknown")
 
     def _reach_names(
         self, code: types.CodeType, space: dict[str, Any], without: tuple[str, ...]
@@ -385,6 +391,8 @@ class Environment:
         self._name(space, found.read)
         self._name(names, [name for name in found.read if name not in space])
         for name in found.read:
+            if name == "getattr" and space.get(name, getattr) is getattr:
+                continue  # what it asks for is known
             if name not in without and (name in space or name in names):
                 try:
                     self._reach((space[name] if name in space else names[name],))
@@ -411,12 +419,14 @@ class Environment:
             self._attributes_of(module, sorted(more))
         stored = (found.stored | found.bound) - self._stored
         self._stored |= stored
+        if stored and not self._ours:
+            self._ours = [vars(each) for each in classes_of_package()]
+            self._stores += self._ours
         for each in (*self._stores, *self._modules):
             self._name(each, sorted(stored))
 
     def _attributes_of(self, module: dict[str, object], names: Sequence[str]) -> None:
-        if self._dynamic:
-            raise Refused("getattr beside a module object: which of its names is not known")
+        self._note_names(False, False)
         self._name(module, names)
         self._reach([module[name] for name in names if name in module])
 
@@ -428,23 +438,36 @@ class Environment:
         if name == "random" or trusted_space(vars(each)) or own:
             self._modules.append(vars(each))
             self._attributes_of(vars(each), sorted(self._attributes))
-            self._name(vars(each), ("__getattr__", *sorted(self._stored)))
+            self._name(vars(each), (*NAMES_OF_MODULES, *sorted(self._stored)))
             return (vars(each).get("__getattr__"),)
         raise Refused(f"the module {name} may keep state that cannot be seen")
 
+    def _match(self, name: str) -> None:
+        """A pattern may ask anything for an attribute of this name."""
+        if name not in self._attributes:
+            self._attributes.add(name)
+            for module in self._modules:
+                self._attributes_of(module, (name,))
+
     def _class(self, each: type) -> Iterable[object]:
-        if each.__qualname__ in FORBIDDEN:
+        if each.__qualname__ in FORBIDDEN and trusted(each.__module__):
             raise Refused(f"{each.__module__}.{each.__qualname__} may depend on more than values")
         if not each.__flags__ & (1 << 9):  # not a heap type: built in, immutable
             if not trusted(each.__module__) and each.__module__ != "builtins":
                 raise Refused(f"the class {each.__qualname__} may keep state that cannot be seen")
             return ()
-        self._stores.append(each.__dict__)
-        self._name(each.__dict__, sorted(self._stored))
+        self._stores_into(each.__dict__)
         if trusted(each.__module__) and resolves(each):
+            for function in vars(each).values():
+                if type(function) is types.FunctionType:
+                    self._stores_into(function.__dict__)
             return each.__mro__[1:-1]
         if is_built_in(each):
             raise Refused(f"the class {each.__qualname__} may keep state that cannot be seen")
+        for name in vars(each).get("__match_args__", ()):
+            if name in REFLECTIVE:
+                raise Refused(f"a pattern of {each.__qualname__} asks for {name}")
+            self._match(name)
         left_out = {*UNREAD, *(("__new__",) if is_named_tuple(each) else ())}
         inside = [value for name, value in vars(each).items() if name not in left_out]
         return (*each.__mro__[1:-1], type(each), *inside)
@@ -467,18 +490,5 @@ class Environment:
         return (kind, *inside.keys(), *inside.values())
 
 
-def _generated(function: types.FunctionType) -> bool:
-    """Whether `dataclasses` wrote this method, which then depends on its closure alone."""
-    code = function.__code__
-    return code.co_filename == "<string>" and code.co_name.startswith("__")
-
-
 def _place_of(code: types.CodeType) -> str:
     return f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno})"
-
-
-def _named(each: object) -> str:
-    try:
-        return repr(each)[:60]
-    except Exception:
-        return f"an object of {type(each).__qualname__}"

@@ -38,12 +38,6 @@ class Shared:
         self._environment, self.unwatched = _environment(protocol, coroutines, cores)
         self._before = None if self._environment else trace_of_shared(protocol, cores)
 
-    @property
-    def stays(self) -> bool:
-        """Whether no code of the user's is reached, and so nothing but this package's own code,
-        which keeps all it changes in local variables, runs while roles run."""
-        return self._environment is not None and self._environment.is_ours_alone
-
     def refuse_change(self) -> None:
         """Raise a `UserError` if it is not as it was."""
         if self._environment is not None:

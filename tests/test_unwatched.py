@@ -16,7 +16,6 @@ from syncproof.checkers.explicit.search import Budget
 from syncproof.engines import ANY_RANKS, AUTOMATIC, ENGINES, FULL, UNBOUNDED, Engine
 from syncproof.models.errors import UserError
 from syncproof.models.instance import Instance
-from syncproof.models.shared import Shared
 from syncproof.models.verdict import EXIT_CODES, Answer, Verdict
 from syncproof.registry import find
 from tests.small import instance
@@ -287,6 +286,86 @@ CHANNELS = {
     "object.__setattr__": Channel(
         "class X: pass\nO = X()", "object.__setattr__(O, 'a', 1)", "hasattr(O, 'a')"
     ),
+    "class of this package": Channel(
+        "from syncproof.models.operations import Operation",
+        "type(core.quiet()).told = 1",
+        "hasattr(core.quiet(), 'told')",
+        "if 'told' in vars(Operation): del Operation.told",
+    ),
+    "method of this package": Channel(
+        "from syncproof.models.core import Core",
+        "type(core).put.told = 1",
+        "hasattr(core.put, 'told')",
+        "vars(Core.put).pop('told', 0)",
+    ),
+    "function of Python's": Channel(
+        "import copy",
+        "copy.copy.told = 1",
+        "hasattr(copy.copy, 'told')",
+        "vars(copy.copy).pop('told', 0)",
+    ),
+    "getattr by another name": Channel(
+        "G = getattr\ndef f(): pass",
+        "G(f, '__dict__')['told'] = 1",
+        "'told' in G(f, '__dict__')",
+    ),
+    "getattr of a name in pieces": Channel(
+        "def f(): pass\nNAME = ('__dict', '__')",
+        "getattr(f, ''.join(NAME))['told'] = 1",
+        "'told' in getattr(f, ''.join(NAME))",
+    ),
+    "object.__getattribute__": Channel(
+        "def f(): pass",
+        "object.__getattribute__(f, '__dict__')['told'] = 1",
+        "hasattr(f, 'told')",
+    ),
+    "type.__setattr__ by another name": Channel(
+        "SET = type.__setattr__\nclass X: pass", "SET(X, 'told', 1)", "hasattr(X, 'told')"
+    ),
+    "what a method is of, by a pattern": Channel(
+        "PUSH = [].append\ndef f(p):\n    match p:\n        case object(__self__=x): return x",
+        "PUSH(1)",
+        "f(PUSH)",
+    ),
+    "what a method is of, by match_args": Channel(
+        "PUSH = [].append\nclass M(type):\n    def __instancecheck__(self, x): return True\n"
+        "class X(metaclass=M): __match_args__ = ('__self__',)\n"
+        "def f(p):\n    match p:\n        case X(x): return x",
+        "PUSH(1)",
+        "f(PUSH)",
+    ),
+    "name of a module": Channel(
+        "import math", "math.__init__('told')", "math.__name__ == 'told'", "math.__init__('math')"
+    ),
+    "a static method made anew": Channel("S = staticmethod(min)", "S.__init__(max)", "S(0, 1)"),
+    "class not written in Python": Channel(
+        "import tempfile; name = tempfile.mktemp()\nfrom io import FileIO",
+        "FileIO(name, 'w').close()",
+        "FileIO(name).close() is None",
+    ),
+    "module by a list": Channel(
+        "import sys; M = [sys]",
+        "setattr(M[0], 'told', 1)",
+        "hasattr(M[0], 'told')",
+        "",
+    ),
+    "hasattr of a global": Channel(
+        "import types\nM = types.ModuleType('m')\nM.__file__ = __file__\n"
+        "exec('def f():\\n    global told\\n    told = 1', vars(M))\nF = M.f",
+        "F()",
+        "hasattr(M, 'told')",
+    ),
+    "attributes of a slot": Channel("", "self.slot[0].told = 1", "hasattr(self.slot[0], 'told')"),
+    "attributes of a region": Channel("", "self.slot.told = 1", "hasattr(self.slot, 'told')"),
+    "class of the protocol": Channel("", "type(self).told = 1", "hasattr(self, 'told')"),
+    "attribute of the bounds": Channel(
+        "",
+        "type(core.bounds).told = 1",
+        "hasattr(self.bounds, 'told')",
+        "from syncproof.models.bounds import Bounds\nif 'told' in vars(Bounds): del Bounds.told",
+    ),
+    "choices": Channel("", "core._choices['told'] = 1", "core._choices"),
+    "groups": Channel("", "core._groups['told'] = ()", "'told' in core._groups"),
     "list of the protocol": Channel("", "list.append(self.bounds_seen, 1)", "self.bounds_seen"),
     "in a lambda": Channel("I = iter([1])", "(lambda: next(I))()", "(lambda: next(I, 0))() == 0"),
     "in a comprehension": Channel(
@@ -607,15 +686,39 @@ def test_a_condition_hides_no_choice(engine: str, tmp_path: Path) -> None:
     assert isinstance(found, UserError) or found.answer is not Answer.PROVED
 
 
-@pytest.mark.parametrize("name", ["sp", "dc", "cumsum"])
-def test_roles_of_this_package_keep_nothing_between_steps(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """So the certificate need not look when another process goes on."""
-    looked = []
-    look = Shared.refuse_change
-    monkeypatch.setattr(Shared, "stays", property(lambda _: False))
-    monkeypatch.setattr(Shared, "refuse_change", lambda made: looked.append(look(made)))
-    made = instance(find(name).kind, ranks=2, tokens=1, rounds=2)
-    found = verdict_by(ENGINES["certificate"], made)
-    assert isinstance(found, Verdict) and len(looked) > 10
+BY_CLASS = """
+class ByClass(Protocol):
+    def memory(self):
+        self.slot = Region(owner=0, block=8)
+        self.done = Region(owner=0, block=8)
+
+    @role(on=[0])
+    async def first(self, core: Core):
+        class Message:
+            told = 0
+        await core.put(self.slot[0], {value})
+        await core.wait_until(self.done[0], lambda done: done == 1)
+        core.check(Message.told == 0, "nobody writes to a class")
+
+    @role(on=[1])
+    async def second(self, core: Core):
+        found = await core.get(self.slot[0])
+        if found != 0:
+            {kind}.told = 1
+        await core.put(self.done[0], 1)
+        await core.quiet()
+"""
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [("Message", "found"), ("dataclass(frozen=True)(Message)()", "type(found)")],
+)
+@pytest.mark.parametrize("engine", ["certificate", "reference", "fast"])
+def test_no_class_is_put_into_memory(value: str, kind: str, engine: str, tmp_path: Path) -> None:
+    """Its attributes may be set by whoever has it, and no landing tells of it."""
+    text = "from dataclasses import dataclass\n" + BY_CLASS.format(value=value, kind=kind)
+    file = tmp_path / "by_class.py"
+    file.write_text(HEAD + text, encoding="utf-8")
+    found = verdict_by(ALL[engine], instance(find(f"{file}:ByClass").kind, ranks=2))
+    assert isinstance(found, UserError) or found.answer is not Answer.PROVED

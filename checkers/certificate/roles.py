@@ -69,9 +69,7 @@ class LiveRoles:
         self._identities: dict[int, Identity] = {}
         cores = [role.core for role in parts.roles]
         self._shared = Shared(parts.protocol, self._coroutines, cores)
-        self._between: Shared | None = None
-        if not self._shared.stays:
-            self._between = Shared(parts.protocol, self._coroutines, cores[:1])
+        self._between = Shared(parts.protocol, self._coroutines, cores[:1])
         self._running = NOBODY
 
     def resume(self, process: int, value: Any) -> Operation | None:
@@ -105,8 +103,7 @@ class LiveRoles:
 
         A core is of its process alone: that all of them are as they were is asked at the end.
         """
-        if self._between is not None:
-            self._between.refuse_change()
+        self._between.refuse_change()
         self._running = process
 
     def _judge(self, process: int, said: list[Statement]) -> None:
