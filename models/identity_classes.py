@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 PACKAGE = __name__.rpartition(".")[0]
+ENGINES = f"{PACKAGE.partition('.')[0]}.checkers"
 WORD = 8
 TUPLE_HEAD = 3 * WORD
 MISSING = object()
@@ -140,6 +141,28 @@ def _string_at() -> Callable[[int, int], bytes]:
 def image(objects: tuple[object, ...]) -> bytes:
     """The identities of the objects in a tuple: its items lie behind its head of three words."""
     return _string_at()(id(objects) + TUPLE_HEAD, WORD * len(objects))
+
+
+def closed_over(function: types.FunctionType) -> list[object]:
+    """What a function that this package made for somebody closes over, but for functions and
+    methods of engines."""
+    contents = [value for each in function.__closure__ or () for value in _content(each)]
+    return [each for each in contents if not _is_of_engine(each)]
+
+
+def _is_of_engine(value: object) -> bool:
+    if isinstance(value, types.MethodType):
+        return _is_of_engine(type(value.__self__))
+    if not isinstance(value, types.FunctionType | type):
+        return False
+    return any(value.__module__.startswith(f"{each}.") for each in (PACKAGE, ENGINES))
+
+
+def _content(cell: types.CellType) -> list[object]:
+    try:
+        return [cell.cell_contents]
+    except ValueError:
+        return []
 
 
 def classes_of_package() -> tuple[type, ...]:

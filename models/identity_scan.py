@@ -117,6 +117,9 @@ REFLECTIVE = frozenset(
         "cell_contents",
         "__builtins__",
         "__getattribute__",
+        "__set__",
+        "__delete__",
+        "__setstate__",
         "__func__",
         "ag_frame",
         "f_builtins",
@@ -233,9 +236,13 @@ def scan(code: types.CodeType) -> Scan:
                 computes |= not asked
                 attributes.update({asked} - {""})
             path = (each.argval,)
+        elif name == "LOAD_SUPER_ATTR" and code.co_name == each.argval == "__init__":
+            path = None
         elif name in ("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR"):
             attributes.add(each.argval)
             path = (*path, each.argval) if path else None
+            if each.argval == "__init__" and not _is_of_super(code, instructions[:number]):
+                problem = f"{code.co_qualname} makes an object anew by __init__"
         elif name == "LOAD_CONST":
             single = each.argval is None or each.argval is Ellipsis or type(each.argval) is bool
             path = () if single else None
@@ -275,6 +282,14 @@ def is_piece(text: str) -> bool:
     if re.fullmatch(r"__\w+__", text):
         return text in REFLECTIVE
     return "__" in text or text == "_" or text in REFLECTIVE
+
+
+def _is_of_super(code: types.CodeType, before: list[dis.Instruction]) -> bool:
+    """Whether what is asked for an attribute is ``super()``, in a method ``__init__``."""
+    names = [each.opname for each in before[-4:] if each.opname not in ("PUSH_NULL", "PRECALL")]
+    called = [each.argval for each in before[-4:] if each.opname == "LOAD_GLOBAL"]
+    is_super = names[-2:] == ["LOAD_GLOBAL", "CALL"] and called[-1:] == ["super"]
+    return code.co_name == "__init__" and is_super
 
 
 def _literal(following: list[dis.Instruction]) -> str:

@@ -22,6 +22,7 @@ from typing import Any
 
 from syncproof.models.identity_classes import (
     classes_of_package,
+    closed_over,
     image,
     is_built_in,
     is_generated,
@@ -333,7 +334,7 @@ class Environment:
         """A function of Python's or of this package: pure, or made for what it closes over."""
         self._stores_into(each.__dict__)
         if module.startswith(PACKAGE):
-            return ()
+            return [] if "<locals>" not in each.__qualname__ else closed_over(each)
         if "." not in each.__qualname__ and f"{module}.{each.__qualname__}" not in PURE:
             raise Refused(f"{module}.{each.__qualname__} may change or keep more than it returns")
         if "<locals>" not in each.__qualname__:

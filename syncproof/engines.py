@@ -35,15 +35,9 @@ class Engine:
         """
         module, _, name = self.function.partition(":")
         function: Check = getattr(importlib.import_module(module), name)
-        return as_far_as_watched(instance, function(instance, question, self.name, budget, report))
-
-
-def as_far_as_watched(instance: Instance, verdict: Verdict) -> Verdict:
-    """A verdict without its proofs if roles may tell each other something that no engine sees."""
-    if all(each.answer is not Answer.PROVED for each in verdict.properties):
-        return verdict
-    unwatched = instance.unwatched()
-    return without_proof(verdict, f"{unwatched}: {KEEP_LOCAL}") if unwatched else verdict
+        unwatched = instance.unwatched()  # before a role runs, which might hide it
+        verdict = function(instance, question, self.name, budget, report)
+        return without_proof(verdict, f"{unwatched}: {KEEP_LOCAL}") if unwatched else verdict
 
 
 KEEP_LOCAL = (

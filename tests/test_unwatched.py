@@ -366,6 +366,12 @@ CHANNELS = {
     ),
     "choices": Channel("", "core._choices['told'] = 1", "core._choices"),
     "groups": Channel("", "core._groups['told'] = ()", "'told' in core._groups"),
+    "function that this package made": Channel(
+        "from queue import SimpleQueue\nfrom syncproof.models.round_core import aside\n"
+        "Q = SimpleQueue(); put, size = aside(Q.put), aside(Q.qsize)",
+        "put(1)",
+        "size()",
+    ),
     "list of the protocol": Channel("", "list.append(self.bounds_seen, 1)", "self.bounds_seen"),
     "in a lambda": Channel("I = iter([1])", "(lambda: next(I))()", "(lambda: next(I, 0))() == 0"),
     "in a comprehension": Channel(
@@ -721,4 +727,58 @@ def test_no_class_is_put_into_memory(value: str, kind: str, engine: str, tmp_pat
     file = tmp_path / "by_class.py"
     file.write_text(HEAD + text, encoding="utf-8")
     found = verdict_by(ALL[engine], instance(find(f"{file}:ByClass").kind, ranks=2))
+    assert isinstance(found, UserError) or found.answer is not Answer.PROVED
+
+
+ANEW = """
+from dataclasses import dataclass
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    told: int
+
+@dataclass(frozen=True)
+class Plain:
+    told: int
+
+class Anew(Protocol):
+    def memory(self):
+        self.slot = Region(owner=0, block=8, fields={{"told": 4, "rest": 4}}, compared=("told", "rest"), initial={initial})
+
+    @role(on=[0])
+    async def first(self, core: Core):
+        block = await core.get(self.slot[0])
+        await core.quiet()
+        {anew}
+        await core.quiet()
+
+    @role(on=[1])
+    async def second(self, core: Core):
+        block = await core.get(self.slot[0])
+        core.check({told}, "rank 0 was first")
+        await core.quiet()
+"""
+
+
+@pytest.mark.parametrize(
+    ("initial", "anew", "told"),
+    [
+        ("0", "block.__init__({'told': 1})", "block.told == 1"),
+        ("Message(0)", "block.told.__init__(1)", "block.told == Message(1)"),
+        ("Message(0)", "type(block.told).told.__set__(block.told, 1)", "block.told.told == 1"),
+        ("Message(0)", "block.told.__setstate__([1])", "block.told.told == 1"),
+        ("Plain(0)", "block.told.__init__(1)", "block.told.told == 1"),
+        ("Plain(0)", "vars(block.told)['told'] = 1", "block.told.told == 1"),
+        ("Plain(0)", "object.__setattr__(block.told, 'told', 1)", "block.told.told == 1"),
+    ],
+)
+@pytest.mark.parametrize("engine", ["certificate", "reduced"])
+def test_what_was_read_is_not_made_anew(
+    initial: str, anew: str, told: str, engine: str, tmp_path: Path
+) -> None:
+    """Every run that reads a value is given the same object: it must stay as it is."""
+    text = ANEW.format(initial=initial, anew=anew, told=told)
+    file = tmp_path / "anew.py"
+    file.write_text(HEAD + text, encoding="utf-8")
+    found = verdict_by(ALL[engine], instance(find(f"{file}:Anew").kind, ranks=2))
     assert isinstance(found, UserError) or found.answer is not Answer.PROVED
