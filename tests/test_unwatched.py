@@ -743,7 +743,10 @@ class Plain:
 
 class Anew(Protocol):
     def memory(self):
-        self.slot = Region(owner=0, block=8, fields={{"told": 4, "rest": 4}}, compared=("told", "rest"), initial={initial})
+        fields = {{"told": 4, "rest": 4}}
+        self.slot = Region(
+            owner=0, block=8, fields=fields, compared=("told", "rest"), initial={initial}
+        )
 
     @role(on=[0])
     async def first(self, core: Core):

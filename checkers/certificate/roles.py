@@ -69,7 +69,7 @@ class LiveRoles:
         self._identities: dict[int, Identity] = {}
         cores = [role.core for role in parts.roles]
         self._shared = Shared(parts.protocol, self._coroutines, cores)
-        self._between = Shared(parts.protocol, self._coroutines, cores[:1])
+        self._between = Shared(parts.protocol, self._coroutines, ())
         self._running = NOBODY
 
     def resume(self, process: int, value: Any) -> Operation | None:
@@ -101,7 +101,8 @@ class LiveRoles:
     def _look(self, process: int) -> None:
         """Refuse what the coroutine that ran before has changed, before another one can see it.
 
-        A core is of its process alone: that all of them are as they were is asked at the end.
+        A core is of its process alone, and what all cores are given nobody writes to: that they
+        are as they were is asked at the end.
         """
         self._between.refuse_change()
         self._running = process
