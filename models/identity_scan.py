@@ -8,6 +8,7 @@ import sys
 import sysconfig
 import types
 from collections import namedtuple
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -234,6 +235,8 @@ def scan(code: types.CodeType) -> Scan:
             if each.argval == "getattr":
                 asked = _literal(instructions[number + 1 : number + LONGEST_CALL])
                 computes |= not asked
+                if asked == "__init__":
+                    problem = f"{code.co_qualname} makes an object anew by __init__"
                 attributes.update({asked} - {""})
             path = (each.argval,)
         elif name == "LOAD_SUPER_ATTR" and code.co_name == each.argval == "__init__":
@@ -257,6 +260,8 @@ def scan(code: types.CodeType) -> Scan:
                 bound.add(each.argval)
             elif name == "MATCH_CLASS":
                 attributes.update(before.argval if before else ())
+                if before and "__init__" in before.argval:
+                    problem = f"{code.co_qualname} makes an object anew by __init__"
             elif name == "STORE_NAME" and each.argval == "__match_args__":
                 problem = f"{code.co_qualname} makes a class with __match_args__"
             elif name in ("IMPORT_NAME", "IMPORT_FROM"):
@@ -308,6 +313,18 @@ def _literal(following: list[dis.Instruction]) -> str:
         return ""
     call = rest[given - 1]
     return str(rest[0].argval) if call.opname == "CALL" and call.argval == given else ""
+
+
+def refuse_aliases(objects: Iterable[object]) -> None:
+    """Refuse methods, by another name, that code must not name by their own."""
+    for each in objects:
+        if type(each) is types.MethodType:
+            refuse_aliases((each.__func__,))
+        elif type(each) is types.FunctionType:
+            names = {each.__name__, each.__code__.co_name}
+            bad = names & REFLECTIVE if trusted_space(each.__globals__) else frozenset[str]()
+            if "__init__" in names or bad:
+                raise Refused(f"{each.__qualname__} by another name")
 
 
 def trusted(module: object) -> bool:

@@ -49,6 +49,7 @@ from syncproof.models.identity_scan import (
     Refused,
     Scan,
     is_piece,
+    refuse_aliases,
     scan,
     singletons,
     trusted,
@@ -182,13 +183,16 @@ class Environment:
 
     def _reach(self, objects: Iterable[object]) -> None:
         waiting = list(objects)
+        refuse_aliases(waiting)
         while waiting:
             each = waiting.pop()
             if id(each) in self.positions and id(each) not in self._bare:
                 continue
             self._bare.discard(id(each))
             self._place(each)
-            waiting.extend(self._inside(each))
+            inside = tuple(self._inside(each))
+            refuse_aliases(() if isinstance(each, type) else inside)
+            waiting += inside
 
     def _watch(self, each: object) -> None:
         self._watched += (each, BETWEEN)
@@ -242,11 +246,10 @@ class Environment:
     def _of_typing(self, each: object) -> Iterable[object]:
         """What annotations are made of; most of it passes attributes on to what it stands for."""
         inside = getattr(each, "__dict__", None)
-        if isinstance(inside, dict):
-            self._dicts.append(inside)
+        self._dicts += [inside] if isinstance(inside, dict) else []
         self._watch(each)
-        found = gc.get_referents(each)
-        return [one for one in found if one is not inside] + [*(inside or {}).values()]
+        held = [one for one in gc.get_referents(each) if one is not inside]
+        return [*held, *(inside or {}).values()]
 
     def _sealed(self, each: Any) -> Iterable[object]:
         """A list, dict or set of the protocol, or a dict of a class of Python's: what it holds, and
@@ -471,6 +474,7 @@ class Environment:
             self._match(name)
         left_out = {*UNREAD, *(("__new__",) if is_named_tuple(each) else ())}
         inside = [value for name, value in vars(each).items() if name not in left_out]
+        refuse_aliases(v for k, v in vars(each).items() if k != getattr(v, "__name__", k))
         return (*each.__mro__[1:-1], type(each), *inside)
 
     def _instance(self, each: Any, kind: type) -> Iterable[object]:

@@ -372,6 +372,11 @@ CHANNELS = {
         "put(1)",
         "size()",
     ),
+    "registered, by another name": Channel(
+        "import collections.abc\nclass X: pass\nR = collections.abc.Sized.register",
+        "R(X)",
+        "isinstance(X(), collections.abc.Sized)",
+    ),
     "list of the protocol": Channel("", "list.append(self.bounds_seen, 1)", "self.bounds_seen"),
     "in a lambda": Channel("I = iter([1])", "(lambda: next(I))()", "(lambda: next(I, 0))() == 0"),
     "in a comprehension": Channel(
@@ -741,6 +746,12 @@ class Message:
 class Plain:
     told: int
 
+from syncproof.models.values import Block
+ANEW = Block.__init__
+
+class Holder:
+    anew = Block.__init__
+
 class Anew(Protocol):
     def memory(self):
         fields = {{"told": 4, "rest": 4}}
@@ -767,6 +778,9 @@ class Anew(Protocol):
     ("initial", "anew", "told"),
     [
         ("0", "block.__init__({'told': 1})", "block.told == 1"),
+        ("0", "getattr(block, '__init__')({'told': 1})", "block.told == 1"),
+        ("0", "ANEW(block, {'told': 1})", "block.told == 1"),
+        ("0", "Holder.anew(block, {'told': 1})", "block.told == 1"),
         ("Message(0)", "block.told.__init__(1)", "block.told == Message(1)"),
         ("Message(0)", "type(block.told).told.__set__(block.told, 1)", "block.told.told == 1"),
         ("Message(0)", "block.told.__setstate__([1])", "block.told.told == 1"),
@@ -783,5 +797,8 @@ def test_what_was_read_is_not_made_anew(
     text = ANEW.format(initial=initial, anew=anew, told=told)
     file = tmp_path / "anew.py"
     file.write_text(HEAD + text, encoding="utf-8")
-    found = verdict_by(ALL[engine], instance(find(f"{file}:Anew").kind, ranks=2))
+    made = instance(find(f"{file}:Anew").kind, ranks=2)
+    found = verdict_by(ALL[engine], made)
     assert isinstance(found, UserError) or found.answer is not Answer.PROVED
+    if isinstance(found, Verdict):
+        assert made.unwatched()
