@@ -118,6 +118,8 @@ REFLECTIVE = frozenset(
         "cell_contents",
         "__builtins__",
         "__getattribute__",
+        "__dataclass_params__",
+        "_abc_impl",
         "__set__",
         "__delete__",
         "__setstate__",

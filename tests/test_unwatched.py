@@ -377,6 +377,11 @@ CHANNELS = {
         "R(X)",
         "isinstance(X(), collections.abc.Sized)",
     ),
+    "parameters of a dataclass": Channel(
+        "import dataclasses\n@dataclasses.dataclass\nclass X: a: int = 0",
+        "X.__dataclass_params__.eq = False",
+        "not X.__dataclass_params__.eq",
+    ),
     "list of the protocol": Channel("", "list.append(self.bounds_seen, 1)", "self.bounds_seen"),
     "in a lambda": Channel("I = iter([1])", "(lambda: next(I))()", "(lambda: next(I, 0))() == 0"),
     "in a comprehension": Channel(
