@@ -374,8 +374,8 @@ class CountedTurns:
 class RankCore(Core):
     """A core that knows itself, one peer, and that there may be others.
 
-    ``loop`` gives what goes through all other ranks, ``chosen`` a choice of the pair by its name,
-    ``ask`` any answer; ``begun`` is told of each round.
+    ``loop`` gives what goes through all other ranks, ``chosen`` a choice of the pair by its name
+    and by what of it is a rank, ``ask`` any answer; ``begun`` is told of each round.
     """
 
     def __init__(
@@ -383,7 +383,7 @@ class RankCore(Core):
         *parts: Any,
         own: int,
         ask: Ask,
-        chosen: Callable[[Hashable, tuple[Any, ...]], Any],
+        chosen: Callable[[Hashable, tuple[Any, ...], Hashable], Any],
         refuse: Refuse,
         loop: Callable[[RankCore], Any],
         begun: Callable[[int], None],
@@ -417,19 +417,20 @@ class RankCore(Core):
         options = tuple(_fixed(each) for each in values)
         if len(options) == 1:
             return options[0]
-        own, others = self._own, False
+        if type(name) is tuple and name[:1] == ("initial",):
+            raise OutsideRanks("a choice has the name of what memory holds at first")
+        own, met = self._own, set[str]()
 
-        def plain(each: Any) -> Any:
-            nonlocal others
+        def plain(each: Any, shows: bool) -> Any:
             if type(each) is tuple:
-                return tuple(plain(part) for part in each)
+                return tuple(plain(part, shows) for part in each)
             if type(each) is Rank:
-                others |= each.which_ == OTHER
-                return number_of(each, own)
+                met.add(each.which_)
+                return number_of(each, own) if shows else Rank
             return _without(each)
 
-        known = plain(name)
-        return self._ask_(options) if others else self._chosen(known, options)
+        known, form = plain(name, True), plain(name, False)
+        return self._ask_(options) if OTHER in met else self._chosen(known, options, form)
 
     @telling
     def payload(self, destination: Any, token: Hashable, round: int, **content: Any) -> Payload:
@@ -475,4 +476,5 @@ class RankCore(Core):
         """The group by the name that it has everywhere."""
         if group not in ("all", "rank", "role"):
             raise OutsideRanks(f"the group {group!r} is told by the numbers of its ranks")
-        return Operation(Kind.SYNC, group=group, at=at)
+        members: Any = NoRanks(self.refuse_)
+        return Operation(Kind.SYNC, group=group, members=members, at=at)

@@ -7,7 +7,7 @@ peer only what they do among two; and who may wait for whom has no cycle. docs/a
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 
 from syncproof.checkers.any_ranks.grammar import check_written
@@ -176,9 +176,10 @@ def _look(pair: Pair, premises: Premises, deadline: Deadline) -> None:
         memory.note(found.system, found.parents)
     waits = Waits()
     known: list[Role] = []
+    forms: dict[Hashable, Hashable] = {}
     for found, choices in pair.searched:
         system = found.system
-        roles = [_role(pair, each, choices, known) for each in system.automata]
+        roles = [_role(pair, each, choices, known, forms) for each in system.automata]
         simulations = [
             Simulation(role, automaton, memory)
             for role, automaton in zip(roles, system.automata, strict=True)
@@ -192,12 +193,18 @@ def _look(pair: Pair, premises: Premises, deadline: Deadline) -> None:
     premises.waits, premises.cycle = waits.graph.number_of_edges(), waits.cycle()
 
 
-def _role(pair: Pair, automaton: Automaton, choices: Choices, known: list[Role]) -> Role:
+def _role(
+    pair: Pair,
+    automaton: Automaton,
+    choices: Choices,
+    known: list[Role],
+    forms: dict[Hashable, Hashable],
+) -> Role:
     """The role under an assignment, one that is known if it asks for nothing that differs."""
     for each in known:
         if each.process == automaton.process and each.serves(choices):
             return each
-    known.append(Role(pair, automaton.process, choices, len(automaton.nodes)))
+    known.append(Role(pair, automaton.process, choices, len(automaton.nodes), forms))
     return known[-1]
 
 

@@ -48,6 +48,11 @@ OF_ALL = frozenset(
 )  # fmt: skip
 """Attributes of lists, dicts, regions, blocks, cores, bounds and protocols that may be used,
 besides the methods of cores, the fields of blocks and what the protocol has of its own."""
+OF_OTHERS = frozenset(("format", "format_map", "members", "group", *OURS_ALONE))
+"""Attributes of texts, operations and protocols by which a role could look into what it is given:
+no name for a field, a region, a method or a parameter."""
+INSIDE = ("ag_", "co_", "cr_", "f_", "gi_", "tb_")
+"""How the attributes of frames, code and coroutines begin."""
 OVERRIDDEN = frozenset(("memory", "name", "not_needed"))
 """What every protocol has and a class of the user's may give anew."""
 
@@ -329,8 +334,9 @@ def _is_of_protocols(module: str, name: str) -> bool:
 def _own_names(protocol: Protocol) -> set[str]:
     """What the protocol's classes add to `Protocol`, the fields of blocks, and a core's methods."""
     fields = {name for each in protocol.regions.values() for name in each.names}
-    own = {*dir(type(protocol)), *vars(protocol)} - {*dir(Protocol), *OURS_ALONE}
-    return own | fields | {*dir(Core)}
+    own = {*dir(type(protocol)), *vars(protocol)} | fields
+    inside = {name for name in own if name.startswith(INSIDE)}
+    return own - inside - {*dir(Protocol), *OF_OTHERS} | {*dir(Core)}
 
 
 def _coroutines(holder: object) -> frozenset[str]:

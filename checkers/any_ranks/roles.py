@@ -105,11 +105,20 @@ class Role:
     ``asked`` are the choices of the pair that it has asked for so far.
     """
 
-    def __init__(self, instance: Instance, process: Process, choices: Choices, nodes: int) -> None:
-        """``nodes``: how many local states the role has among two ranks."""
+    def __init__(
+        self,
+        instance: Instance,
+        process: Process,
+        choices: Choices,
+        nodes: int,
+        forms: dict[Hashable, Hashable],
+    ) -> None:
+        """``nodes``: how many local states the role has among two ranks. ``forms`` are the names of
+        choices that all roles have asked for, each with what of it is a rank."""
         self._longest = LONGEST + LONGER * nodes
         self.process, self.mutation, self.choices = process, instance.mutation, choices
         self.asked: dict[Hashable, Hashable] = {}
+        self._forms = forms
         self.points: list[Point] = []
         self._known: dict[tuple[bytes, int], Point] = {}
         self._said: list[Statement] = []
@@ -184,7 +193,12 @@ class Role:
             raise Fork(options, None)
         return answer.value
 
-    def _chosen(self, name: Hashable, options: tuple[Any, ...]) -> Any:
+    def _chosen(self, name: Hashable, options: tuple[Any, ...], form: Hashable) -> Any:
+        if self._forms.setdefault(name, form) != form:
+            raise OutsideRanks(
+                f"the choice {name} is that of a rank and of a number",
+                expected="names in which ranks and numbers stand at different places",
+            )
         if name not in self.choices:
             raise Unresolved(name, options)
         self.asked[name] = self.choices[name]
