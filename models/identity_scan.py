@@ -60,6 +60,7 @@ PURE = frozenset(
         *("typing.cast", "typing.assert_never", "typing.NamedTuple"),
         *("typing.TypedDict", "functools.reduce", "functools.cmp_to_key"),
         *("dataclasses._dataclass_getstate", "dataclasses._dataclass_setstate"),  # slots: watched
+        "dataclasses._replace",  # as `dataclasses.replace`, since CPython 3.13
         *("heapq.merge", "heapq.nlargest", "heapq.nsmallest"),
     )
 )
