@@ -19,7 +19,7 @@ from functools import cache
 from itertools import chain
 from typing import Any, TypeAlias
 
-from syncproof.models.identity_classes import WORD, image, plain, resolves
+from syncproof.models.identity_classes import WORD, image, plain, probe_containers, resolves
 from syncproof.models.identity_scan import NULL, Refused, trusted
 from syncproof.models.identity_walk import Environment
 
@@ -462,7 +462,7 @@ def self_test() -> str:
     if sys.maxsize != 2**63 - 1 or sys.byteorder != "little":
         return "this machine's words are not known"
     try:
-        trouble = _probe_frames() or _probe_objects()
+        trouble = _probe_frames() or _probe_objects() or probe_containers()
     except Exception as error:
         trouble = str(error)
     return f"this interpreter keeps {trouble} in another way" if trouble else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import types
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -141,6 +142,53 @@ def _string_at() -> Callable[[int, int], bytes]:
 def image(objects: tuple[object, ...]) -> bytes:
     """The identities of the objects in a tuple: its items lie behind its head of three words."""
     return _string_at()(id(objects) + TUPLE_HEAD, WORD * len(objects))
+
+
+def probes_of(each: object) -> list[tuple[str, Callable[[], object], object]]:
+    """What tells whether a container was changed, also where all that it holds is as before.
+
+    A set that held more, a deque that turned once, or a dict whose keys were put in anew, shows it
+    to who goes through it meanwhile or adds to it; a bytearray shows that somebody looks at it.
+    """
+    if not isinstance(each, KEEPING):
+        return []
+    before = _body(each)
+    return [(f"what a {type(each).__name__} keeps", lambda: _body(each), before)]
+
+
+KEEPING = (dict, set, deque, bytearray)
+
+
+def _body(each: Any) -> tuple[bytes, bytes]:
+    """The words of a container itself, behind the count of references and the type."""
+    kind = next(k for k in type(each).__mro__ if k in (OrderedDict, *KEEPING))
+    head = object.__basicsize__
+    body = _string_at()(id(each) + head, kind.__basicsize__ - head)
+    if kind is set:  # words: filled, used, mask, table of pairs
+        mask, table = (int.from_bytes(body[WORD * i :][:WORD], "little") for i in (2, 3))
+        return body, _string_at()(table, 2 * WORD * (mask + 1))
+    return body, bytes(each) if kind is bytearray else b""
+
+
+def probe_containers() -> str:
+    """Whether containers show that they were changed; empty if all do."""
+    made = {1}, {1: 2, 3: 4}, OrderedDict({1: 2}), deque([1]), bytearray(1)
+    probes = [probe for each in made for _, probe, _ in probes_of(each)]
+    numbers, table, ordered, queue, array = made
+    before = [probe() for probe in probes]
+    same = before == [probe() for probe in probes]
+    numbers.add(2)
+    numbers.discard(2)
+    table[1] = table.pop(1)
+    table[3] = table.pop(3)
+    ordered[2] = 0
+    del ordered[2]
+    queue.rotate()
+    queue.append(1)
+    queue.pop()
+    look = memoryview(array)
+    is_seen = all(now() != old for now, old in zip(probes, before, strict=True))
+    return "" if same and is_seen and len(look) else "containers"
 
 
 def closed_over(function: types.FunctionType) -> list[object]:

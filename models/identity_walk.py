@@ -31,6 +31,7 @@ from syncproof.models.identity_classes import (
     is_written,
     plain,
     probed,
+    probes_of,
     resolves,
     shown,
     slots_of,
@@ -209,6 +210,7 @@ class Environment:
     def _inside(self, each: object) -> Iterable[object]:
         """What an object reaches, after it is put under watch."""
         kind = type(each)
+        self._probes += probes_of(each)
         if kind in DESCRIPTORS and getattr(each, "__name__", "") in REFLECTIVE:
             raise Refused(f"{getattr(each, '__qualname__', '')} may reach anything")
         if kind in LEAVES:
@@ -232,8 +234,6 @@ class Environment:
             self._dicts.append(items)
             return (*items.keys(), *items.values())
         if kind is bytearray:
-            array: Any = each
-            self._probes.append(("a bytearray", lambda: bytes(array), bytes(array)))
             return ()
         if isinstance(each, types.ModuleType):
             return self._module(each)
