@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import sys
 import types
+import typing
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from functools import cache
 from typing import Any
+
+from syncproof.models.identity_scan import OF_SUBCLASSES
 
 PACKAGE = __name__.rpartition(".")[0]
 ENGINES = f"{PACKAGE.partition('.')[0]}.checkers"
@@ -83,6 +86,15 @@ def is_built_in(kind: type) -> bool:
         or (isinstance(each, types.BuiltinMethodType) and each.__self__ is kind)
         for each in vars(kind).values()
     )
+
+
+def hides_state(kind: type) -> bool:
+    """Whether a class may keep what nobody sees: it is not written in Python, or says itself what
+    is below it, and `abc` keeps the answers."""
+    hooks = [vars(kind).get(name) for name in OF_SUBCLASSES]
+    functions = [getattr(each, "__func__", each) for each in hooks if each is not None]
+    is_own = any(getattr(each, "__globals__", None) is not vars(typing) for each in functions)
+    return is_own or is_built_in(kind)
 
 
 def is_named_tuple(kind: type) -> bool:

@@ -138,6 +138,8 @@ REBINDING = frozenset(
         *("__defaults__", "__kwdefaults__", "__match_args__"),
     )
 )
+OF_SUBCLASSES = ("__subclasscheck__", "__subclasshook__")
+"""What says which classes are below one: asked once, as abstract classes keep the answers."""
 ATOMS = (bool, int, float, str, bytes, type(None), type(Ellipsis), complex)
 LEAVES: tuple[type, ...] = (
     *ATOMS,
@@ -265,12 +267,13 @@ def scan(code: types.CodeType) -> Scan:
                 attributes.update(before.argval if before else ())
                 if before and "__init__" in before.argval:
                     problem = f"{code.co_qualname} makes an object anew by __init__"
-            elif name == "STORE_NAME" and each.argval == "__match_args__":
-                problem = f"{code.co_qualname} makes a class with __match_args__"
+            elif name == "STORE_NAME" and each.argval in ("__match_args__", *OF_SUBCLASSES):
+                problem = f"{code.co_qualname} makes a class with {each.argval}"
             elif name in ("IMPORT_NAME", "IMPORT_FROM"):
                 problem = f"{code.co_qualname} imports while it runs"
         before = each
-    bad = sorted((attributes & REFLECTIVE) | (stored & REBINDING))
+    hooks = {*OF_SUBCLASSES} & ({c for c in code.co_consts if type(c) is str} | stored)
+    bad = sorted((attributes & REFLECTIVE) | (stored & REBINDING) | hooks)
     if bad:
         problem = f"{code.co_qualname} uses {bad[0]}"
     return Scan(

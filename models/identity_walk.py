@@ -23,8 +23,8 @@ from typing import Any
 from syncproof.models.identity_classes import (
     classes_of_package,
     closed_over,
+    hides_state,
     image,
-    is_built_in,
     is_generated,
     is_named_tuple,
     is_set,
@@ -466,7 +466,7 @@ class Environment:
                 if type(function) is types.FunctionType:
                     self._stores_into(function.__dict__)
             return each.__mro__[1:-1]
-        if is_built_in(each):
+        if hides_state(each):
             raise Refused(f"the class {each.__qualname__} may keep state that cannot be seen")
         for name in vars(each).get("__match_args__", ()):
             if name in REFLECTIVE:

@@ -74,6 +74,17 @@ CHANNELS = {
         "right = True\ntry:\n    HELD.append(1)\n    del HELD[-1]\n"
         "except BufferError:\n    right = False",
     ),
+    "an abstract class that keeps an answer": (
+        "from abc import ABC\nMODE = [True]\nclass Asked(ABC):\n"
+        "    @classmethod\n    def __subclasshook__(cls, other): return MODE[0]",
+        "isinstance(1, Asked)",
+        "await core.quiet()\nMODE[0] = False\nright = isinstance(1, Asked)\nMODE[0] = True",
+    ),
+    "a class below an abstract one": (
+        "from abc import ABC\nclass Asked(ABC): pass",
+        "class Below(Asked):\n    @classmethod\n    def __subclasshook__(cls, other): return True",
+        "await core.quiet()\nright = isinstance(1, Asked)",
+    ),
 }
 LOCAL = (
     "",
