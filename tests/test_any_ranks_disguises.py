@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -111,3 +112,34 @@ def test_choices_in_which_ranks_and_numbers_stand_apart_are_covered(tmp_path: Pa
     two = made(FILE.replace("FIELD", "count").replace("# here", text), tmp_path, 2)
     assert is_covered(two.protocol())
     assert check(two, question_of(two, "file")).answer is Answer.PROVED
+
+
+HIDDEN = """# coding: utf-7
+# +AAo-def rung(count, round): return [*map(abs, (count,))] == [1]
+"""
+
+
+def test_a_file_in_another_encoding_is_refused(tmp_path: Path) -> None:
+    """What Python reads in a comment may be a statement, and none that is gone through here."""
+    two = made(HIDDEN + FILE.replace("FIELD", "count"), tmp_path, 2)
+    with pytest.raises(NotCovered, match="another encoding"):
+        check_written(two.protocol())
+
+
+HELPED = """
+NUMBER = 1
+
+def helper(core: Any) -> int:
+    return 1
+"""
+
+
+@pytest.mark.parametrize("name", ["helper", "NUMBER", "RANK"])
+def test_names_that_were_given_another_value_are_refused(name: str, tmp_path: Path) -> None:
+    """A function, a constant or an import of the file that somebody has replaced."""
+    two = made(FILE.replace("FIELD", "count") + HELPED, tmp_path, 2)
+    protocol = two.protocol()
+    check_written(protocol)
+    setattr(sys.modules[type(protocol).__module__], name, lambda *_: 1)
+    with pytest.raises(NotCovered, match=f"{name}, which is not what is written"):
+        check_written(protocol)

@@ -13,6 +13,7 @@ import symtable
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from tokenize import detect_encoding
 from types import CodeType, FunctionType, ModuleType
 from typing import NoReturn
 
@@ -96,8 +97,11 @@ class _File:
     def __init__(self, protocol: Protocol, module: ModuleType) -> None:
         kind = type(protocol)
         self.path = Path(inspect.getfile(module))
+        with self.path.open("rb") as file:
+            if detect_encoding(file.readline)[0] != "utf-8":
+                raise NotCovered(f"another encoding than utf-8 at {self.path.name}:1")
         self.source = self.path.read_text(encoding="utf-8")
-        self.tree = ast.parse(self.source)
+        self.tree, self.module = ast.parse(self.source), module
         self.kinds = [each for each in kind.__mro__ if each.__module__ == module.__name__]
         self.known = {*BUILT_IN, *_bound(self.tree.body)}
         self.attributes = OF_ALL | {*filter(_is_public, _own_names(protocol))}
@@ -129,6 +133,10 @@ class _File:
                     self.refuse(
                         self.tree, f"{function.__qualname__}, which is not what is written,"
                     )
+        for each in self.tree.body:
+            for name in _bound([each]):
+                if not _is_as_written(each, getattr(self.module, name, None), name, written):
+                    self.refuse(each, f"{name}, which is not what is written,")
 
     def _statement(self, node: ast.stmt) -> None:
         if isinstance(node, ast.ImportFrom):
@@ -395,6 +403,17 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
     for each in code.co_consts:
         if isinstance(each, CodeType):
             yield from _codes(each)
+
+
+def _is_as_written(node: ast.stmt, value: object, name: str, written: set[CodeType]) -> bool:
+    """Whether a name of the file has the value that its statement gives it."""
+    if isinstance(node, ast.ImportFrom):
+        return value is getattr(sys.modules.get(node.module or ""), name, None)
+    if isinstance(node, Function):
+        return isinstance(value, FunctionType) and value.__code__ in written
+    if isinstance(node, ast.ClassDef):
+        return isinstance(value, type)
+    return type(value) in (bool, int, float, str, bytes, tuple, type(None))
 
 
 def _functions(kind: type) -> Iterator[FunctionType]:
