@@ -174,12 +174,22 @@ KEEPING = (dict, set, deque, bytearray)
 def _body(each: Any) -> tuple[bytes, bytes]:
     """The words of a container itself, behind the count of references and the type."""
     kind = next(k for k in type(each).__mro__ if k in (OrderedDict, *KEEPING))
+    if kind is set:
+        return table_of(each)
     head = object.__basicsize__
     body = _string_at()(id(each) + head, kind.__basicsize__ - head)
-    if kind is set:  # words: filled, used, mask, table of pairs
-        mask, table = (int.from_bytes(body[WORD * i :][:WORD], "little") for i in (2, 3))
-        return body, _string_at()(table, 2 * WORD * (mask + 1))
     return body, bytes(each) if kind is bytearray else b""
+
+
+def table_of(numbers: set[Any]) -> tuple[bytes, bytes]:
+    """Where the members of a set stand, and where ``pop`` looks for the next one."""
+    filled, used, mask, table, _, finger = range(6)
+    head = object.__basicsize__
+    words = _string_at()(id(numbers) + head, WORD * 6)
+    parts = [words[WORD * each : WORD * (each + 1)] for each in range(6)]
+    place, last = (int.from_bytes(parts[each], "little") for each in (table, mask))
+    told = b"".join(parts[each] for each in (filled, used, mask, finger))
+    return told, _string_at()(place, 2 * WORD * (last + 1))
 
 
 def probe_containers() -> str:

@@ -15,6 +15,8 @@ from typing import Any
 
 from syncproof.models.core import Core
 from syncproof.models.errors import UserError
+from syncproof.models.identity import self_test
+from syncproof.models.identity_classes import table_of
 from syncproof.models.operations import Hidden
 from syncproof.models.per_rank import PerRank
 from syncproof.models.protocol import Protocol
@@ -159,7 +161,8 @@ class _Tracer:
         if isinstance(value, dict):
             return (*value, *value.values())
         if isinstance(value, set | frozenset):
-            return [part for each in sorted(value, key=id) for part in (id(each), each)]
+            table = table_of(value) if isinstance(value, set) and not self_test() else ()
+            return [*table] + [part for each in sorted(value, key=id) for part in (id(each), each)]
         if isinstance(value, (types.ModuleType, *CHANGING)):
             return ()
         return self._state(value)

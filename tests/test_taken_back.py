@@ -117,3 +117,40 @@ def test_what_a_role_makes_for_itself_may_change(engine: str, tmp_path: Path) ->
     """The tests above can fail: containers of a role's own are its own."""
     found = verdict(LOCAL, tmp_path, engine)
     assert isinstance(found, Verdict) and found.answer is Answer.PROVED
+
+
+ASKED = """
+class Asked(Protocol):
+    def memory(self):
+        self.data, self.flag = Region(owner=1, block=8), Region(owner=1, block=8)
+
+    @role(on=[0])
+    async def first(self, core: Core):
+        await core.put(self.data[1], 7)
+        await core.quiet()
+        await core.put(self.flag[1], 1)
+        await core.quiet()
+
+    @role(on=[1])
+    async def second(self, core: Core):
+        numbers = {1, 2}
+
+        def again(value):
+            found = numbers.pop()
+            numbers.add(found)
+            return found == 2 or value == 1
+
+        await core.wait_until(self.flag[1], again)
+        core.check(await core.load(self.data[1]) == 7, "asked twice")
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_condition_that_turns_a_set_is_not_taken_for_a_function(
+    engine: str, tmp_path: Path
+) -> None:
+    """The set holds the same before and behind, and `pop` gives another member."""
+    file = tmp_path / "asked.py"
+    file.write_text(HEAD + ASKED, encoding="utf-8")
+    found = verdict_by(ALL[engine], instance(find(f"{file}:Asked").kind, ranks=2))
+    assert isinstance(found, UserError) or found.answer is not Answer.PROVED
