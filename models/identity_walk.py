@@ -11,11 +11,12 @@ import gc
 import random
 import sys
 import types
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, KeysView, Mapping, Sequence
 from contextvars import ContextVar
 from enum import Enum, EnumMeta
 from functools import cache
 from itertools import chain, repeat
+from operator import call, itemgetter
 from typing import Any
 
 from syncproof.models.identity_scan import (
@@ -38,6 +39,7 @@ from syncproof.models.sealed import SealedDict, SealedList, SealedSet
 SEALED = (SealedList, SealedDict, SealedSet)
 WORD = 8
 TUPLE_HEAD = 3 * WORD
+_are_apart: Any = type({}.keys()).isdisjoint
 
 
 @cache
@@ -71,7 +73,12 @@ class Environment:
         self._probes: list[tuple[str, Callable[[], object], object]] = []
         self._baseline = b""
         self._held: tuple[object, ...] = ()
-        self._listed = 0  # how much of it is not held under a name
+        self._named: tuple[object, ...] = ()
+        self._getters: list[Callable[[dict[str, object]], tuple[object, ...]]] = []
+        self._filled: list[dict[str, object]] = []
+        self._empty: list[dict[str, object]] = []  # these spaces come first in the next two
+        self._views: list[KeysView[str]] = []
+        self._absent: list[frozenset[str]] = []
         self._modules: list[dict[str, object]] = []
         self._stores: list[Mapping[str, object]] = []
         self._attributes: set[str] = set()
@@ -91,35 +98,38 @@ class Environment:
     # Whether it changed
 
     def _now(self) -> tuple[object, ...]:
-        dicts = self._dicts
-        return tuple(
-            chain(
-                gc.get_referents(*self._watched),
-                map(dict.get, self._spaces, self._names, repeat(MISSING)),
-                chain.from_iterable(dicts),
-                chain.from_iterable(map(dict.values, dicts)),
-            )
-        )
+        """All that is held; a `KeyError` if there is no longer anything under some name."""
+        found = gc.get_referents(*self._watched, *self._dicts)  # of a dict perhaps no keys
+        found += chain.from_iterable(self._dicts)
+        found += chain.from_iterable(map(call, self._getters, self._filled))
+        return tuple(found)
 
     def changed(self) -> str:
         """What is no longer as it was at the start; empty if nothing is."""
         if self.trouble:
             return self.trouble
-        now = self._now()
-        if image(now) != self._baseline or [*map(len, self._dicts)] != self._lengths:
-            return self._which(now)
+        try:
+            is_same = image(self._now()) == self._baseline
+        except KeyError:
+            is_same = False
+        if not is_same or [*map(len, self._dicts)] != self._lengths or not self._is_absent():
+            return self._which()
         for name, probe, before in self._probes:
             if probe() != before:
                 return f"{name} changed"
         return ""
 
-    def _which(self, now: tuple[object, ...]) -> str:
-        named = self._listed
-        for space, name, old in zip(self._spaces, self._names, self._held[named:], strict=False):
+    def _is_absent(self) -> bool:
+        """Whether there is still nothing under the names under which there was nothing."""
+        first = 0 if any(self._empty) else len(self._empty)
+        return all(map(_are_apart, self._views[first:], self._absent[first:]))
+
+    def _which(self) -> str:
+        for space, name, old in zip(self._spaces, self._names, self._named, strict=True):
             if space.get(name, MISSING) is not old:
                 where = space.get("__name__", space.get("__module__", "a function"))
                 return f"{name} of {where} changed"
-        for new, old in zip(now, self._held, strict=False):
+        for new, old in zip(self._now(), self._held, strict=False):
             if new is BETWEEN[0] or old is BETWEEN[0]:
                 break  # something holds more or less than it did
             if new is not old:
@@ -156,10 +166,25 @@ class Environment:
             self.trouble = str(refused)
             raise
         finally:
+            self._sort_names()
             self._held = self._now()
-            self._listed = len(gc.get_referents(*self._watched))
             self._baseline = image(self._held)
             self._lengths = [*map(len, self._dicts)]
+
+    def _sort_names(self) -> None:
+        """Group the names that are watched by their space, and by whether there is anything."""
+        self._named = tuple(map(dict.get, self._spaces, self._names, repeat(MISSING)))
+        there: dict[int, list[str]] = {}
+        absent: dict[int, list[str]] = {}
+        for space, name, held in zip(self._spaces, self._names, self._named, strict=True):
+            (absent if held is MISSING else there).setdefault(id(space), []).append(name)
+        spaces = {id(space): space for space in self._spaces}
+        self._filled = [spaces[each] for each in there]
+        self._getters = [itemgetter(names[0], *names) for names in there.values()]
+        by_size = sorted(absent, key=lambda each: len(spaces[each]))
+        self._empty = [spaces[each] for each in by_size if not spaces[each]]
+        self._views = [spaces[each].keys() for each in by_size]
+        self._absent = [frozenset(absent[each]) for each in by_size]
 
     def _place(self, each: object) -> None:
         if id(each) not in self.positions:

@@ -123,14 +123,10 @@ def same(one: Operation, other: Operation | None) -> bool:
     """Whether two operations are one, functions compared by their code alone."""
     if other is None:
         return False
-    return (one.kind, str(one.slot), str(one.source), str(one.value), one.queue, one.group) == (
-        other.kind,
-        str(other.slot),
-        str(other.source),
-        str(other.value),
-        other.queue,
-        other.group,
-    )
+    if (one.kind, one.queue, one.group) != (other.kind, other.queue, other.group):
+        return False
+    pairs = ((one.slot, other.slot), (one.source, other.source), (one.value, other.value))
+    return all(mine is its or str(mine) == str(its) for mine, its in pairs)
 
 
 def history_of(node: Node) -> tuple[Any, ...]:
