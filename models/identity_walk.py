@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, KeysView, Mapping, Sequence
 from contextvars import ContextVar
 from enum import Enum, EnumMeta
 from functools import cache
-from itertools import chain, repeat
+from itertools import chain
 from operator import call, itemgetter
 from typing import Any
 
@@ -73,12 +73,13 @@ class Environment:
         self._probes: list[tuple[str, Callable[[], object], object]] = []
         self._baseline = b""
         self._held: tuple[object, ...] = ()
-        self._named: tuple[object, ...] = ()
+        self._named: list[object] = []
+        self._by_space: dict[int, tuple[dict[str, object], list[str], set[str]]] = {}
         self._getters: list[Callable[[dict[str, object]], tuple[object, ...]]] = []
         self._filled: list[dict[str, object]] = []
         self._empty: list[dict[str, object]] = []  # these spaces come first in the next two
         self._views: list[KeysView[str]] = []
-        self._absent: list[frozenset[str]] = []
+        self._absent: list[set[str]] = []
         self._modules: list[dict[str, object]] = []
         self._stores: list[Mapping[str, object]] = []
         self._attributes: set[str] = set()
@@ -172,19 +173,23 @@ class Environment:
             self._lengths = [*map(len, self._dicts)]
 
     def _sort_names(self) -> None:
-        """Group the names that are watched by their space, and by whether there is anything."""
-        self._named = tuple(map(dict.get, self._spaces, self._names, repeat(MISSING)))
-        there: dict[int, list[str]] = {}
-        absent: dict[int, list[str]] = {}
-        for space, name, held in zip(self._spaces, self._names, self._named, strict=True):
-            (absent if held is MISSING else there).setdefault(id(space), []).append(name)
-        spaces = {id(space): space for space in self._spaces}
-        self._filled = [spaces[each] for each in there]
-        self._getters = [itemgetter(names[0], *names) for names in there.values()]
-        by_size = sorted(absent, key=lambda each: len(spaces[each]))
-        self._empty = [spaces[each] for each in by_size if not spaces[each]]
-        self._views = [spaces[each].keys() for each in by_size]
-        self._absent = [frozenset(absent[each]) for each in by_size]
+        """Put new names with the others of their space, by whether there is anything under them."""
+        known = len(self._named)
+        for space, name in zip(self._spaces[known:], self._names[known:], strict=True):
+            held = space.get(name, MISSING)
+            self._named.append(held)
+            _, there, absent = self._by_space.setdefault(id(space), (space, [], set()))
+            absent.add(name) if held is MISSING else there.append(name)
+        if known == len(self._named):
+            return
+        filled = [(space, names) for space, names, _ in self._by_space.values() if names]
+        self._filled = [space for space, _ in filled]
+        self._getters = [itemgetter(names[0], *names) for _, names in filled]
+        lacking = [(space, names) for space, _, names in self._by_space.values() if names]
+        lacking.sort(key=lambda each: len(each[0]))
+        self._empty = [space for space, _ in lacking if not space]
+        self._views = [space.keys() for space, _ in lacking]
+        self._absent = [names for _, names in lacking]
 
     def _place(self, each: object) -> None:
         if id(each) not in self.positions:
