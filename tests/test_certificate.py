@@ -325,7 +325,7 @@ def test_adds_come_in_any_order(settings: dict[str, int], expected: bool) -> Non
 
 
 HANGING = {"reset", "equal", "sense", "count"}
-ORDER_MATTERS = {"sign_flip", "count_at_least"}
+ORDER_MATTERS = {"count_at_least"}
 """Barriers that hold, but who comes first shows in what is read."""
 
 
