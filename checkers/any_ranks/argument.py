@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from syncproof.checkers.any_ranks.grammar import check_written
 from syncproof.checkers.any_ranks.memory import Memory
 from syncproof.checkers.any_ranks.roles import Role, protocol_of_any
 from syncproof.checkers.any_ranks.simulation import Simulation
@@ -29,7 +30,6 @@ from syncproof.models.transitions import PROPERTIES
 from syncproof.models.verdict import Answer, PropertyVerdict, Question, Verdict
 
 LEFT = "--ranks any does not cover this: "
-PROTOCOLS = "syncproof.protocols."
 Report = Callable[[int, int, int], None] | None
 
 
@@ -119,13 +119,16 @@ def proved_for_many(
 ) -> Verdict | None:
     """The verdict on a number of ranks of which all that is asked is proved for every number.
 
-    None where the argument does not apply or does not prove all. It is only about the protocols
-    that ship with Syncproof, and about routings that give each pair what two ranks may have.
+    None where the argument does not apply or does not prove all. It is only about protocols in the
+    language of grammar.py, and about routings that give each pair what two ranks may have.
     """
     bounds = instance.bounds
-    is_ours = instance.kind.__module__.startswith(PROTOCOLS)
     is_uniform = isinstance(bounds.routing, str) and not bounds.experts and not bounds.topk
-    if bounds.ranks <= PAIR or not (is_ours and is_uniform):
+    if bounds.ranks <= PAIR or not is_uniform:
+        return None
+    try:
+        check_written(instance.protocol())
+    except NotCovered:
         return None
     verdict, premises = argue(instance, question, budget, report)
     if verdict is None:
