@@ -40,6 +40,8 @@ RESUMING = ("RESUME", "JUMP_BACKWARD_NO_INTERRUPT", "CLEANUP_THROW", "END_SEND",
 
 NOBODY = -1
 """The number of no process."""
+SPARES = -2
+"""With a process taken away, the number of all its spares."""
 
 
 class NotCertified(Exception):
@@ -215,7 +217,8 @@ class LiveRoles:
         """
         fed, role, spares = self._fed[process], self.parts.roles[process], self._spares[process]
         assert fed is not None
-        self._look(NOBODY)
+        if self._running != SPARES - process:  # between those of one role sweeps look themselves
+            self._look(SPARES - process)
         before = [i for i, (at, _) in enumerate(spares) if at <= position]
         nearest = max(before, key=lambda i: spares[i][0], default=None)
         at, spare = (0, role.start()) if nearest is None else spares.pop(nearest)
