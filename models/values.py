@@ -194,17 +194,22 @@ def uncover(value: Any) -> Hashable:
     return found
 
 
+PLAIN = frozenset((Part, Mark, int, bool, str, bytes))
+"""Types of which equal values of one type have the same content."""
+
+
 def typed(value: Any) -> Hashable:
     """A key that is equal for two values only if type and content are equal."""
-    if type(value) is Part:
-        return (Part, value)
+    kind = type(value)
+    if kind in PLAIN:
+        return (kind, value)
     if isinstance(value, tuple):
         return (type(value), tuple(typed(item) for item in value))
     if isinstance(value, Torn):
         return (Torn, typed(value.pieces))
     if isinstance(value, float):
         return (float, value.hex())
-    return (type(value), value)
+    return (kind, value)
 
 
 ENDURING = frozenset((int, bool, float, complex, str, bytes, range, type, type(None), Mark))
