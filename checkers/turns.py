@@ -43,7 +43,7 @@ def by_turns(instance: Instance, question: Question, budget: Budget, report: Rep
         elif undecided and not late and engines[0] == "fast":
             engines.remove("fast")
         else:
-            return _with(verdict, given.time_is_up, budget.time_is_up)
+            return naming(verdict, given, budget)
 
 
 def _asked(
@@ -56,9 +56,10 @@ def _asked(
     return check_fast(instance, question, engine, budget, report)
 
 
-def _with(verdict: Verdict, turn: str, asked: str) -> Verdict:
-    """A verdict that names the user's seconds, not those of a turn."""
+def naming(verdict: Verdict, given: Budget, asked: Budget) -> Verdict:
+    """A verdict that names the seconds that the user asked for, not those given to an engine."""
     properties = [
-        replace(each, detail=each.detail.replace(turn, asked)) for each in verdict.properties
+        replace(each, detail=each.detail.replace(given.time_is_up, asked.time_is_up))
+        for each in verdict.properties
     ]
     return replace(verdict, properties=tuple(properties))

@@ -56,7 +56,8 @@ SMT_AMONG_ALL = Engine("smt", "the same for at most a minute", f"{SMT}:check_for
 
 AUTOMATIC = Engine(
     "auto",
-    "a certificate if there is one, else reduced and fast by turns; many processes: runs first",
+    "a certificate, else what two ranks prove for all, else reduced and fast by turns; of many "
+    "processes random runs first",
     "syncproof.checkers.automatic:check",
 )
 """What answers when no engine is named."""

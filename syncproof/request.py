@@ -9,8 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from syncproof.checkers.any_ranks.grammar import check_written
 from syncproof.checkers.explicit.check import question_of
 from syncproof.checkers.explicit.mutating import find_mutants
+from syncproof.checkers.unbounded.channel import NotCovered
 from syncproof.models.bounds import Bounds, RoutingTable
 from syncproof.models.errors import UserError
 from syncproof.models.fabric import Profile
@@ -126,13 +128,6 @@ def resolve(request: Request, subject: Subject, *, unbounded: bool = False) -> A
         raise UserError(
             f"only a check can be of all numbers of {name}", where=f"--{name}", expected="a number"
         )
-    if request.any_ranks and subject.file:
-        raise UserError(
-            "--ranks any is for the protocols that ship with syncproof: code of others could tell "
-            "how many ranks there are in ways that are not looked for",
-            where="--ranks",
-            expected="a number",
-        )
     bounds = Bounds(
         ranks=request.pair_or_more,
         tokens=request.tokens,
@@ -146,8 +141,24 @@ def resolve(request: Request, subject: Subject, *, unbounded: bool = False) -> A
     asked = resolve_instance(
         subject, instance, request.dropped, request.mutant, properties_of(request.properties)
     )
+    if request.any_ranks:
+        _check_language(instance, subject)
     question = replace(asked.question, bounds={**asked.question.bounds, **whole})
     return replace(asked, question=question)
+
+
+def _check_language(instance: Instance, subject: Subject) -> None:
+    """Refuse a file from which a role might tell how many ranks there are."""
+    with blaming(subject):
+        protocol = instance.protocol()
+    try:
+        check_written(protocol)
+    except NotCovered as reason:
+        raise UserError(
+            f"--ranks any does not cover {reason}",
+            where="--ranks",
+            expected="a number, or the language of docs/any-ranks.md",
+        ) from None
 
 
 def _asked_whole(request: Request) -> dict[str, str]:

@@ -7,9 +7,11 @@ from random import Random
 
 import pytest
 
+from syncproof.checkers.any_ranks.argument import proved_for_many
 from syncproof.checkers.any_ranks.check import check
 from syncproof.checkers.explicit.check import check as explicit
 from syncproof.checkers.explicit.check import question_of
+from syncproof.checkers.explicit.mutating import find_mutants
 from syncproof.checkers.explicit.search import Budget
 from syncproof.models.bounds import Bounds
 from syncproof.models.core import Core
@@ -402,3 +404,16 @@ def test_what_is_said_in_a_turn_without_an_operation_counts() -> None:
     assert at(2, LastIsFirst, 1).answer is Answer.PROVED
     assert at(3, LastIsFirst, 1).answer is Answer.VIOLATED
     assert any_ranks(LastIsFirst, 1).answer is Answer.UNDECIDED
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", [SentinelPolling, TokenFlagFusion, StopAndWait, DataForChecksum])
+def test_mutants_that_are_proved_from_two_hold_at_three_ranks(kind: type[Protocol]) -> None:
+    """Of the mutants that two ranks are said to decide none is violated at three."""
+    base = Instance(kind, Bounds(3, 1, 2), CM384, {})
+    answers = []
+    for mutant in find_mutants(base):
+        made, question = mutant.applied(base), question_of(base, kind.name)
+        if proved_for_many(made, question, Budget(), None) is not None:
+            answers.append(explicit(made, question, "reduced").answer)
+    assert answers and {*answers} == {Answer.PROVED}

@@ -109,6 +109,10 @@ def _search_all(instance: Instance, asked: frozenset[str], engine: str, coverage
             exploration = _search_one(instance, choices, asked, engine, coverage)
         except Unresolved as choice:
             pending[:0] = [{**choices, choice.name: value} for value in choice.values]
+            coverage.left = len(pending)
+            coverage.stopped = coverage.meter.reached(len(pending))
+            if coverage.stopped:
+                return
             continue
         _note(coverage, exploration, choices, asked, engine)
         coverage.left = len(pending)

@@ -114,7 +114,7 @@ def _with_writes(
 def _waiter(outlook: Outlook, state: State, writes: tuple[Write, ...]) -> Agent | None:
     """A wait from outside that passes, but not alike behind these writes."""
     for atom in {outlook.memory.atoms.atom_of[cell] for cell, _, _ in writes}:
-        for place, number, action in outlook.readers.get(atom, ()):
+        for place, number, action in outlook.readers.get(atom, {}).values():
             if action.kind is not ActionKind.READ:
                 continue
             automaton = outlook.system.automata[place.process]

@@ -21,6 +21,8 @@ from syncproof.models.system import System
 from syncproof.models.transitions import State
 
 MOST_NODES = 20_000
+MOST_TURNS = 60_000
+"""How often nodes are looked at in one run, each again when what it reads has grown."""
 MOST_SYNCS = 8
 """Passed syncs are counted up to here; beyond, a process may meet any other that is beyond."""
 
@@ -103,7 +105,7 @@ class Outlook:
         self.ghosts: dict[str, Agent] = {}
         self.returned: set[int] = set()
         """Processes that may return while a put of theirs is in flight."""
-        self.readers: dict[int, list[Reader]] = {}
+        self.readers: dict[int, dict[tuple[Place, int], Reader]] = {}
         self.memory = AbstractMemory(system, atoms, state, self._grown)
         self._after: dict[Place, dict[Place, None]] = {}
         self._once: dict[Place, None] = {}
@@ -111,6 +113,7 @@ class Outlook:
         self._visited: dict[Place, Behind] = {}
         self._arrived: dict[tuple[str, int], dict[int, list[tuple[Place, int]]]] = {}
         self._work: list[Place] = []
+        self.turns = 0
         self._held: dict[int, list[Packet]] = {}
         for agent in frozen:
             if isinstance(agent, PacketAgent):
@@ -133,6 +136,9 @@ class Outlook:
         """Go on until nothing is new. What is counted on once must not lie on a cycle."""
         try:
             while self._work:
+                self.turns += 1
+                if self.turns > MOST_TURNS:
+                    raise GiveUp
                 self._go_on(self._work.pop())
         except TooLong:
             raise GiveUp from None
@@ -168,7 +174,7 @@ class Outlook:
     # Memory
 
     def _grown(self, atom: int) -> None:
-        self._work += [each.place for each in self.readers.get(atom, ())]
+        self._work += [place for place, _ in self.readers.get(atom, ())]
 
     def _store(self, writes: tuple[Write, ...], writer: Writer, instance: Hashable) -> None:
         """Writes of one step, at any time from now on and behind any other."""
@@ -302,9 +308,7 @@ class Outlook:
         process, node, _ = place
         before = self._visited[place]
         for atom in {self.atoms.atom_of[cell] for cell in action.cells}:
-            readers = self.readers.setdefault(atom, [])
-            if reader not in readers:
-                readers.append(reader)
+            self.readers.setdefault(atom, {})[place, number] = reader
         automaton, agent = self.system.automata[process], ProcessAgent(process)
         updates = action.kind is ActionKind.UPDATE
         effect = ("update", place, number) if updates else None

@@ -26,6 +26,9 @@ from syncproof.models.lowering import ActionKind
 from syncproof.models.system import System
 from syncproof.models.transitions import State, Transition
 
+LONG, MOST_IN_VAIN = 2_000, 10
+"""Turns of an outlook that is long, and how many such are given up before no more are tried."""
+
 FREE = (ActionKind.ISSUE, ActionKind.FENCE, ActionKind.QUIET, ActionKind.SYNC)
 
 
@@ -58,7 +61,8 @@ class PersistentSets:
 
     def __post_init__(self) -> None:
         self._atoms = Atoms(self.system)
-        self._standing = Standing(self.system, self._atoms, self.asked)
+        self._standing = Standing(self.system, self._outlook)
+        self._in_vain = 0
 
     @staticmethod
     def covers(system: System) -> bool:
@@ -145,9 +149,8 @@ class PersistentSets:
             members = [each for agent in agents for each in by_agent[agent]]
             if len(members) >= bound:
                 return None
-            outlook = Outlook(self.system, self._atoms, state, agents, self.asked)
             try:
-                outlook.run()
+                outlook = self._outlook(state, agents)
                 found = self._first_conflict(outlook, agents, by_agent)
                 if found is None:
                     return members
@@ -157,6 +160,18 @@ class PersistentSets:
             if added in agents or self._is_split(state, added, by_agent):
                 return None
             agents.add(added)
+
+    def _outlook(self, state: State, agents: set[Agent]) -> Outlook:
+        """What all others may do. Raises `GiveUp`, at once after many long ones in vain."""
+        if self._in_vain >= MOST_IN_VAIN:
+            raise GiveUp
+        outlook = Outlook(self.system, self._atoms, state, agents, self.asked)
+        try:
+            outlook.run()
+        except GiveUp:
+            self._in_vain += outlook.turns >= LONG
+            raise
+        return outlook
 
     def _is_split(
         self, state: State, agent: Agent, by_agent: dict[Agent, list[Transition]]

@@ -7,10 +7,11 @@ and for each put without whose landing the process cannot move. docs/soundness.m
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 from syncproof.checkers.explicit.conflicts import conflict
-from syncproof.checkers.explicit.contents import Atoms, GiveUp
+from syncproof.checkers.explicit.contents import GiveUp
 from syncproof.checkers.explicit.outlook import Agent, Outlook, PacketAgent, ProcessAgent
 from syncproof.models.lowering import ActionKind
 from syncproof.models.outbox import Packet
@@ -27,11 +28,15 @@ Blocked = dict[int, list[tuple[int, frozenset[int]]]]
 """Processes that a wait blocks, with the cells that it looks at, by the first of these."""
 
 
+Look = Callable[[State, set[Agent]], Outlook]
+"""The outlook from a state in which some agents take no step. Raises `GiveUp`."""
+
+
 class Standing:
     """The outlooks of one search, handed on from state to state along single steps."""
 
-    def __init__(self, system: System, atoms: Atoms, asked: frozenset[str]) -> None:
-        self.system, self._atoms, self._asked = system, atoms, asked
+    def __init__(self, system: System, look: Look) -> None:
+        self.system, self._look = system, look
         self._in_order = system.automata[0].profile.same_address_order
         self._kept: dict[State, Outlooks] = {}
 
@@ -104,12 +109,8 @@ class Standing:
 
     def _renew(self, state: State, process: int, known: Outlooks) -> None:
         known.pop(process, None)
-        outlook = Outlook(self.system, self._atoms, state, {ProcessAgent(process)}, self._asked)
-        try:
-            outlook.run()
-        except GiveUp:
-            return
-        known[process] = outlook
+        with suppress(GiveUp):
+            known[process] = self._look(state, {ProcessAgent(process)})
 
     def hand_on(self, state: State, taken: Transition, known: Outlooks) -> None:
         """Keep the outlooks for the state behind ``taken``, the only step that is explored.
