@@ -237,7 +237,11 @@ def changeable(value: Any) -> str:
     else:
         is_plain = issubclass(kind, Number) and not hasattr(value, "__dict__")
         return "" if is_plain else kind.__name__
-    return next(filter(None, map(changeable, inside)), "")
+    for each in inside:
+        found = "" if type(each) in ENDURING else changeable(each)
+        if found:
+            return found
+    return ""
 
 
 def refuse_changeable(value: Any, what: str = "a value") -> None:

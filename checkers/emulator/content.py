@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from syncproof.models.errors import UserError
 from syncproof.models.values import SENTINEL, Part, typed
 
+OF_SENTINEL = typed(SENTINEL)
 LEAD = 32
 MOST_KNOWN = 1 << 17
 """Byte strings whose meaning is kept; what is in memory or in flight is never forgotten."""
@@ -89,6 +90,7 @@ class Content:
         self.format, self.domain = FORMATS[number_format], domain
         self.sentinel = self.format.sentinel if sentinel is None else sentinel
         self._known: dict[Shape, Known] = {}
+        self._masks: dict[int, int] = {}
 
     def of(self, shape: Shape) -> Known:
         """What is known of the cells of a shape."""
@@ -154,7 +156,7 @@ class Content:
         if isinstance(value, Part) and self.domain:
             number = int.from_bytes(hashlib.blake2b(repr(value.key).encode()).digest()[:4], "big")
             number %= self.domain
-            return typed(SENTINEL) if not number else ("content", number, value.field)
+            return OF_SENTINEL if not number else ("content", number, value.field)
         return typed(value)
 
     def _made(self, value: Any, shape: Shape) -> bytes:
@@ -163,6 +165,9 @@ class Content:
         if type(value) is int:
             return b"".join(_number_bytes(value, length) for _, length in shape.ranges)
         key = self._key(value)
+        if len(shape.ranges) == 1:
+            ((offset, length),) = shape.ranges
+            return self._stream(value, key, offset + length)[offset : offset + length]
         last = max(offset + length for offset, length in shape.ranges)
         whole = self._stream(value, key, last)
         return b"".join(whole[offset : offset + length] for offset, length in shape.ranges)
@@ -172,13 +177,21 @@ class Content:
         if isinstance(value, bytes):
             return value[:size].ljust(size, b"\0")
         width = self.format.size
-        if key == typed(SENTINEL):
+        if key == OF_SENTINEL:
             return self.sentinel.to_bytes(width, "little") * -(-size // width)
         raw = hashlib.shake_128(repr(key).encode()).digest(size + size % width)
         if not isinstance(value, Part):
             return raw
-        mask = int.from_bytes(self.format.mask.to_bytes(width, "little") * (len(raw) // width))
-        return (int.from_bytes(raw) & mask).to_bytes(len(raw))
+        return (int.from_bytes(raw) & self._mask(len(raw))).to_bytes(len(raw))
+
+    def _mask(self, size: int) -> int:
+        """What keeps ``size`` random bytes finite numbers."""
+        found = self._masks.get(size)
+        if found is None:
+            width = self.format.size
+            numbers = self.format.mask.to_bytes(width, "little") * (size // width)
+            found = self._masks[size] = int.from_bytes(numbers)
+        return found
 
     def _number(self, data: bytes, shape: Shape) -> Any:
         first = shape.ranges[0][1]
