@@ -196,8 +196,12 @@ class Automaton:
                 value = None
         except StopIteration:
             return _END
-        except (Unresolved, MemoryError):
+        except MemoryError:
             discard(live.coroutine)
+            raise
+        except Unresolved:
+            discard(live.coroutine)
+            self._refuse_change()  # all later runs would begin with it
             raise
         except Exception as error:
             return _Broken(error, _line_of(error, self._start))
@@ -238,6 +242,7 @@ class Automaton:
         statements = tuple(self._said)
         for each in statements:
             if type(each) is Hidden:
+                self._refuse_change()
                 raise each.error
         after = self._ledger.after(ledger, statements)
         if isinstance(found, _Sweep):
@@ -254,6 +259,7 @@ class Automaton:
             self._verify_once(fed)
             return Edge(node, statements)
         if isinstance(found, _Broken):
+            self._refuse_change()
             broken = self._explained(found)
             return Edge(self._new(("error", str(broken)), before, error=broken), statements)
         return Edge(self._suspended(live, before, value, found, after), statements)
@@ -362,6 +368,7 @@ class Automaton:
         else:
             raise self._not_deterministic_at(live, last)
         self._said.clear()
+        self._refuse_change()
 
     def _not_deterministic_at(self, live: _Live, operation: Operation | None) -> UserError:
         code = live.coroutine.cr_code

@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 from syncproof.models.errors import UserError
 from syncproof.models.identity_scan import FORBIDDEN
 from syncproof.models.protocol import Protocol
-from syncproof.models.traces import CANNOT_CHANGE, STANDING, is_of_package, is_ours, trace
+from syncproof.models.traces import CANNOT_CHANGE, STANDING, is_of_package, is_ours, trace, traced
 
 BINDING = ("STORE_", "DELETE_", "YIELD", "IMPORT")
 """How the names of instructions begin that leave something behind; ``STORE_FAST`` does not."""
@@ -32,13 +32,14 @@ def watched(function: Callable[..., Any] | None) -> Callable[..., Any] | None:
 
     @wraps(inner, assigned=("__name__", "__qualname__"), updated=())
     def asked(value: Any) -> Any:
-        if trace(inner) != before:
+        now, hidden = traced(inner)
+        if now != before:
             raise UserError(
                 "a condition looks at something that the role has changed since it waits",
                 expected="a variable of the role that holds a plain value",
             )
         result = inner(value)
-        if trace(inner) != before:
+        if traced(inner) != (before, hidden):
             raise UserError(
                 "a condition keeps something from one asking to the next",
                 expected="a function of the value read alone: it is asked any number of times",

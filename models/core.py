@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from syncproof.models.bounds import Bounds
@@ -44,6 +45,11 @@ class Unresolved(BaseException):
         self.name, self.values = name, values
 
 
+def unchanging(given: Mapping[Any, Any]) -> Mapping[Any, Any]:
+    """A mapping that all cores are given, so that no role writes to it."""
+    return MappingProxyType(given) if type(given) is dict else given
+
+
 def expected(name: Hashable) -> Hashable:
     """The name under which an assignment has the options of a choice that it makes ahead."""
     return (Unresolved, name)
@@ -65,7 +71,7 @@ class Core:
     ) -> None:
         self.role, self.rank, self.index, self.count = role, rank, index, count
         self.bounds, self.ranks = bounds, bounds.ranks
-        self._groups, self._choices, self._say = groups, choices, say
+        self._groups, self._choices, self._say = unchanging(groups), unchanging(choices), say
 
     # Places and counts
 
@@ -119,6 +125,7 @@ class Core:
 
     def _unresolved(self, name: Hashable, options: tuple[Hashable, ...]) -> Unresolved:
         """The error that ends this run; said as well, as a role may catch it."""
+        refuse_changeable(options, f"what the choice {name!r} is among")
         error = Unresolved(name, options)
         self._say(Hidden(error))
         return error

@@ -19,8 +19,9 @@ from functools import cache
 from itertools import chain
 from typing import Any, TypeAlias
 
-from syncproof.models.identity_scan import NULL, Refused, plain, resolves, trusted
-from syncproof.models.identity_walk import WORD, Environment, image
+from syncproof.models.identity_classes import WORD, image, plain, resolves
+from syncproof.models.identity_scan import NULL, Refused, trusted
+from syncproof.models.identity_walk import Environment
 
 STANDING = (
     types.MethodDescriptorType,

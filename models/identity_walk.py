@@ -11,54 +11,68 @@ import gc
 import random
 import sys
 import types
+import typing
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from enum import Enum, EnumMeta
-from functools import cache
+from functools import cached_property
 from itertools import chain, repeat
 from typing import Any
 
+from syncproof.models.identity_classes import (
+    classes_of_package,
+    closed_over,
+    image,
+    is_built_in,
+    is_generated,
+    is_named_tuple,
+    is_set,
+    is_written,
+    plain,
+    probed,
+    resolves,
+    shown,
+    slots_of,
+)
 from syncproof.models.identity_scan import (
+    ALIASES,
     BETWEEN,
+    DESCRIPTORS,
     FORBIDDEN,
     LEAVES,
     MISSING,
+    PACKAGE,
+    PURE,
     REFLECTIVE,
     UNREAD,
     Refused,
     Scan,
-    plain,
-    resolves,
+    is_piece,
+    refuse_aliases,
     scan,
     singletons,
     trusted,
+    trusted_space,
 )
 from syncproof.models.sealed import SealedDict, SealedList, SealedSet
 
 SEALED = (SealedList, SealedDict, SealedSet)
-WORD = 8
-TUPLE_HEAD = 3 * WORD
-
-
-@cache
-def _string_at() -> Callable[[int, int], bytes]:
-    from ctypes import string_at
-
-    return string_at
-
-
-def image(objects: tuple[object, ...]) -> bytes:
-    """The identities of the objects in a tuple: its items lie behind its head of three words."""
-    return _string_at()(id(objects) + TUPLE_HEAD, WORD * len(objects))
+IN_ORDER = (list, set, deque)
+"""Containers of which the collector tells what they hold, in their order."""
+NAMES_OF_MODULES = ("__getattr__", "__name__", "__doc__")
+DICTS = (Counter, OrderedDict, defaultdict)
 
 
 class Environment:
     """Everything a role reaches without a frame; each object has a position and must not change.
 
     What is met later is taken as it is then: equal fingerprints need it unchanged in both.
+    ``compares``: code that compares by identity is refused, as equal values may be two objects.
     """
 
-    def __init__(self, shared: Sequence[object]) -> None:
+    def __init__(self, shared: Sequence[object], compares: bool = True) -> None:
+        self._compares = compares
         self.positions: dict[int, int] = {}
         self.trouble = ""
         self._kept: list[object] = []
@@ -78,7 +92,8 @@ class Environment:
         self._stored: set[str] = set()
         self._codes: set[tuple[int, int]] = set()
         self._bare: set[int] = set()  # globals of which only some names are watched
-        self._dynamic = False
+        self._ours: list[Mapping[str, object]] = []
+        self._computes = self._pieces = False  # names of attributes
         self._shapes: dict[tuple[int, ...], int] = {}
         for each in singletons():
             self._place(each)
@@ -123,7 +138,7 @@ class Environment:
             if new is BETWEEN[0] or old is BETWEEN[0]:
                 break  # something holds more or less than it did
             if new is not old:
-                return f"{_named(old)} became {_named(new)} in what all runs share"
+                return f"{shown(old)} became {shown(new)} in what all runs share"
         return "what all runs share changed"
 
     # What belongs to it
@@ -168,13 +183,16 @@ class Environment:
 
     def _reach(self, objects: Iterable[object]) -> None:
         waiting = list(objects)
+        refuse_aliases(waiting)
         while waiting:
             each = waiting.pop()
             if id(each) in self.positions and id(each) not in self._bare:
                 continue
             self._bare.discard(id(each))
             self._place(each)
-            waiting.extend(self._inside(each))
+            inside = tuple(self._inside(each))
+            refuse_aliases(() if isinstance(each, type) else inside)
+            waiting += inside
 
     def _watch(self, each: object) -> None:
         self._watched += (each, BETWEEN)
@@ -191,16 +209,21 @@ class Environment:
     def _inside(self, each: object) -> Iterable[object]:
         """What an object reaches, after it is put under watch."""
         kind = type(each)
-        if kind in LEAVES or kind.__module__ == "typing":
+        if kind in DESCRIPTORS and getattr(each, "__name__", "") in REFLECTIVE:
+            raise Refused(f"{getattr(each, '__qualname__', '')} may reach anything")
+        if kind in LEAVES:
+            self._note_names(False, isinstance(each, str) and is_piece(each))
             return ()
+        if kind in ALIASES:
+            return gc.get_referents(each)
         if isinstance(each, tuple | frozenset) and kind in (tuple, frozenset):
             return tuple(each)
         if isinstance(each, slice):
             return (each.start, each.stop, each.step)
-        if kind is list:
+        if kind in IN_ORDER:
             self._watch(each)
             return tuple(each)  # type: ignore[arg-type]
-        if kind in SEALED:
+        if kind in SEALED or kind in DICTS:
             return self._sealed(each)
         if kind is dict or kind is types.MappingProxyType:
             items: Any = each if kind is dict else gc.get_referents(each)[0]
@@ -216,16 +239,29 @@ class Environment:
             return self._module(each)
         if isinstance(each, type):
             return self._class(each)
+        if kind.__module__ == "typing" and trusted_space(vars(typing)):
+            return self._of_typing(each)
         return self._callable(each, kind)
 
-    def _sealed(self, each: Any) -> Iterable[object]:
-        """A list, dict or set of the protocol: what it holds, and attributes that it may get."""
+    def _of_typing(self, each: object) -> Iterable[object]:
+        """What annotations are made of; most of it passes attributes on to what it stands for."""
+        inside = getattr(each, "__dict__", None)
+        self._dicts += [inside] if isinstance(inside, dict) else []
         self._watch(each)
-        self._dicts.append(vars(each))
+        held = [one for one in gc.get_referents(each) if one is not inside]
+        return [*held, *(inside or {}).values()]
+
+    def _sealed(self, each: Any) -> Iterable[object]:
+        """A list, dict or set of the protocol, or a dict of a class of Python's: what it holds, and
+        attributes that it may get."""
+        attributes = getattr(each, "__dict__", {})
+        self._watch(each)
+        self._dicts.append(attributes)
         if isinstance(each, dict):
             self._dicts.append(each)
-            return (*each.keys(), *each.values(), *vars(each).values())
-        return (*each, *vars(each).values())
+            made = (each.default_factory,) if type(each) is defaultdict else ()
+            return (*each.keys(), *each.values(), *attributes.values(), *made)
+        return (*each, *attributes.values())
 
     def _callable(self, each: Any, kind: type) -> Iterable[object]:
         if kind is types.FunctionType:
@@ -236,9 +272,14 @@ class Environment:
         if kind is types.MethodType:
             return (each.__func__, each.__self__)
         if kind in (staticmethod, classmethod):
-            return (each.__func__,)
+            self._watch(each)
+            self._dicts.append(vars(each))
+            return (each.__func__, *vars(each).values())
         if kind is property:
+            self._watch(each)
             return (each.fget, each.fset, each.fdel)
+        if kind is cached_property:
+            return self._cached_property(each)
         if kind is types.BuiltinMethodType:
             return self._builtin(each)
         if kind is ContextVar:
@@ -247,7 +288,22 @@ class Environment:
             return (each.get(None),)
         return self._instance(each, kind)
 
+    def _stores_into(self, space: Mapping[str, object]) -> None:
+        """Watch all names that code stores anywhere."""
+        self._stores.append(space)
+        self._name(space, sorted(self._stored))
+
+    def _cached_property(self, each: Any) -> Iterable[object]:
+        inside = vars(each)
+        self._dicts.append(inside)
+        lock = inside.get("lock")  # Python 3.11: it shows whether it is held, and nothing else
+        if lock is not None:
+            self._probes.append(("the lock of a property", lambda: repr(lock), repr(lock)))
+        return [value for value in inside.values() if value is not lock]
+
     def _builtin(self, each: Any) -> Iterable[object]:
+        if each is getattr or each.__name__ in REFLECTIVE:
+            raise Refused(f"{each.__qualname__} may reach anything")
         if isinstance(each.__self__, random.Random):
             if each.__self__ is not getattr(random, "_inst", None):
                 raise Refused("a random generator of its own cannot be captured")
@@ -263,14 +319,31 @@ class Environment:
 
     def _function(self, each: types.FunctionType) -> Iterable[object]:
         space = each.__globals__
-        if trusted(space.get("__name__")):
+        if trusted_space(space):
             self._place(each.__code__)
-            return ()
+            return self._trusted_function(each, space["__name__"])
         _ = each.__dict__, each.__annotations__  # made on first use: not a change
         self._watch(each)
-        self._reach_code(each.__code__, space, _generated(each))
-        self._stores.append(each.__dict__)
-        self._name(each.__dict__, sorted(self._stored))
+        self._reach_code(each.__code__, space, is_generated(each))
+        self._stores_into(each.__dict__)
+        return (
+            each.__defaults__,
+            each.__kwdefaults__,
+            *(each.__closure__ or ()),
+            *each.__dict__.values(),
+        )
+
+    def _trusted_function(self, each: types.FunctionType, module: str) -> Iterable[object]:
+        """A function of Python's or of this package: pure, or made for what it closes over."""
+        self._stores_into(each.__dict__)
+        if module.startswith(PACKAGE):
+            return [] if "<locals>" not in each.__qualname__ else closed_over(each)
+        if "." not in each.__qualname__ and f"{module}.{each.__qualname__}" not in PURE:
+            raise Refused(f"{module}.{each.__qualname__} may change or keep more than it returns")
+        if "<locals>" not in each.__qualname__:
+            return ()
+        self._watch(each)
+        self._dicts.append(each.__dict__)
         return (
             each.__defaults__,
             each.__kwdefaults__,
@@ -289,10 +362,10 @@ class Environment:
             self._bare.add(id(space))
             self._place(space)
         self._reach(each for each in code.co_consts if type(each) is not types.CodeType)
-        if not trusted(space.get("__name__")):
+        if not trusted_space(space):
             if not generated:
                 self._check_instructions(code, space)
-            self._reach_names(scan(code), space, ("hash",) if generated else ())
+            self._reach_names(code, space, ("hash",) if generated else ())
         for each in code.co_consts:
             if type(each) is types.CodeType:
                 self._reach_code(each, space)
@@ -300,26 +373,35 @@ class Environment:
     def _check_instructions(self, code: types.CodeType, space: dict[str, Any]) -> None:
         found = scan(code)
         if found.problem:
-            raise Refused(found.problem)
-        if "getattr" in found.read:
-            self._dynamic = True
-            if self._modules or REFLECTIVE & {c for c in code.co_consts if type(c) is str}:
-                raise Refused("getattr beside a module object: which of its names is not known")
-        for line, path in found.compared:
+            raise Refused(found.problem).placed(f"{code.co_filename}:{code.co_firstlineno}")
+        self._note_names(found.computes, found.pieces)
+        for line, path in found.compared if self._compares else ():
             self._check_compared(code, line, path, space)
 
-    def _reach_names(self, found: Scan, space: dict[str, Any], without: tuple[str, ...]) -> None:
-        names = vars(builtins)
+    def _note_names(self, computes: bool, pieces: bool) -> None:
+        """Refuse code that may ask for any attribute by a name that it makes."""
+        self._computes |= computes
+        self._pieces |= pieces
+        if self._computes and (self._modules or self._pieces):
+            raise Refused("getattr beside modules or pieces of names: what it asks for is unknown")
+
+    def _reach_names(
+        self, code: types.CodeType, space: dict[str, Any], without: tuple[str, ...]
+    ) -> None:
+        found, names = scan(code), vars(builtins)
         if space.get("__builtins__", names) not in (builtins, names):
             raise Refused("the built-in names were replaced")
-        self._more_attributes(found)
+        self._more_attributes(found, space)
         self._name(space, found.read)
         self._name(names, [name for name in found.read if name not in space])
-        self._reach(
-            space[name] if name in space else names[name]
-            for name in found.read
-            if name not in without and (name in space or name in names)
-        )
+        for name in found.read:
+            if name == "getattr" and space.get(name, getattr) is getattr:
+                continue  # what it asks for is known
+            if name not in without and (name in space or name in names):
+                try:
+                    self._reach((space[name] if name in space else names[name],))
+                except Refused as refused:
+                    raise refused.placed(f"{_place_of(code)} refers to {name}") from None
 
     def _check_compared(
         self, code: types.CodeType, line: int, path: tuple[str, ...], space: dict[str, Any]
@@ -333,44 +415,75 @@ class Environment:
         if value is MISSING or type(value) in (int, float, str, bytes, tuple, complex):
             raise Refused(f"{code.co_qualname} compares by identity in line {line}")
 
-    def _more_attributes(self, found: Scan) -> None:
+    def _more_attributes(self, found: Scan, space: dict[str, Any]) -> None:
+        self._name(space, sorted(found.bound))
         more = found.attributes - self._attributes
         self._attributes |= more
         for module in self._modules:
             self._attributes_of(module, sorted(more))
-        stored = found.stored - self._stored
+        stored = (found.stored | found.bound) - self._stored
         self._stored |= stored
-        for space in self._stores:
-            self._name(space, sorted(stored))
+        if stored and not self._ours:
+            self._ours = [vars(each) for each in classes_of_package()]
+            self._stores += self._ours
+        for each in (*self._stores, *self._modules):
+            self._name(each, sorted(stored))
 
     def _attributes_of(self, module: dict[str, object], names: Sequence[str]) -> None:
-        if self._dynamic:
-            raise Refused("getattr beside a module object: which of its names is not known")
+        self._note_names(False, False)
         self._name(module, names)
         self._reach([module[name] for name in names if name in module])
 
     def _module(self, each: types.ModuleType) -> Iterable[object]:
+        if type(each) is not types.ModuleType:
+            raise Refused(f"an object of {type(each).__qualname__}, which stands for a module")
         name = each.__name__
         own = hasattr(each, "__file__") and name.partition(".")[0] not in sys.stdlib_module_names
-        if name == "random" or trusted(name) or own:
+        if name == "random" or trusted_space(vars(each)) or own:
             self._modules.append(vars(each))
             self._attributes_of(vars(each), sorted(self._attributes))
-            return ()
+            self._name(vars(each), (*NAMES_OF_MODULES, *sorted(self._stored)))
+            return (vars(each).get("__getattr__"),)
         raise Refused(f"the module {name} may keep state that cannot be seen")
 
+    def _match(self, name: str) -> None:
+        """A pattern may ask anything for an attribute of this name."""
+        if name not in self._attributes:
+            self._attributes.add(name)
+            for module in self._modules:
+                self._attributes_of(module, (name,))
+
     def _class(self, each: type) -> Iterable[object]:
+        if each.__qualname__ in FORBIDDEN and trusted(each.__module__):
+            raise Refused(f"{each.__module__}.{each.__qualname__} may depend on more than values")
         if not each.__flags__ & (1 << 9):  # not a heap type: built in, immutable
             if not trusted(each.__module__) and each.__module__ != "builtins":
                 raise Refused(f"the class {each.__qualname__} may keep state that cannot be seen")
             return ()
-        self._stores.append(each.__dict__)
-        self._name(each.__dict__, sorted(self._stored))
+        self._stores_into(each.__dict__)
         if trusted(each.__module__) and resolves(each):
+            for function in vars(each).values():
+                if type(function) is types.FunctionType:
+                    self._stores_into(function.__dict__)
             return each.__mro__[1:-1]
-        inside = [value for name, value in vars(each).items() if name not in UNREAD]
+        if is_built_in(each):
+            raise Refused(f"the class {each.__qualname__} may keep state that cannot be seen")
+        for name in vars(each).get("__match_args__", ()):
+            if name in REFLECTIVE:
+                raise Refused(f"a pattern of {each.__qualname__} asks for {name}")
+            self._match(name)
+        left_out = {*UNREAD, *(("__new__",) if is_named_tuple(each) else ())}
+        inside = [value for name, value in vars(each).items() if name not in left_out]
+        refuse_aliases(v for k, v in vars(each).items() if k != getattr(v, "__name__", k))
         return (*each.__mro__[1:-1], type(each), *inside)
 
     def _instance(self, each: Any, kind: type) -> Iterable[object]:
+        slots = slots_of(kind)
+        if slots is not None:
+            self._probes.append((f"an object of {kind.__qualname__}", *probed(each, slots)))
+            return (kind, *[slot.__get__(each, kind) for slot in slots if is_set(slot, each)])
+        if isinstance(each, tuple) and not kind.__dictoffset__ and is_written(kind):
+            return (kind, *each)
         if isinstance(kind, EnumMeta) and isinstance(each, Enum):
             if kind.__members__.get(each.name) is not each:
                 raise Refused(f"{kind.__qualname__} value that is no member")
@@ -382,14 +495,5 @@ class Environment:
         return (kind, *inside.keys(), *inside.values())
 
 
-def _generated(function: types.FunctionType) -> bool:
-    """Whether `dataclasses` wrote this method, which then depends on its closure alone."""
-    code = function.__code__
-    return code.co_filename == "<string>" and code.co_name.startswith("__")
-
-
-def _named(each: object) -> str:
-    try:
-        return repr(each)[:60]
-    except Exception:
-        return f"an object of {type(each).__qualname__}"
+def _place_of(code: types.CodeType) -> str:
+    return f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno})"

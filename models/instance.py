@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import linecache
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import CoroutineType
@@ -40,6 +40,15 @@ class Running:
     said: list[Statement]
 
 
+def shared_by(protocol: Protocol, roles: Sequence[Running]) -> Shared:
+    """What roles share beside memory, as it is now."""
+    coroutines = [each.start() for each in roles]
+    found = Shared(protocol, coroutines, [each.core for each in roles])
+    for each in coroutines:
+        discard(each)
+    return found
+
+
 @dataclass(frozen=True)
 class Parts:
     """An instance under one assignment of its choices, taken apart."""
@@ -54,11 +63,7 @@ class Parts:
 
     def shared(self) -> Shared:
         """What the roles share beside memory, as it is now."""
-        coroutines = [each.start() for each in self.roles]
-        found = Shared(self.protocol, coroutines, [each.core for each in self.roles])
-        for each in coroutines:
-            discard(each)
-        return found
+        return shared_by(self.protocol, self.roles)
 
     @cached_property
     def initial(self) -> list[Hashable]:
@@ -152,6 +157,18 @@ class Instance:
     def identity(self, protocol: Protocol, core: Core) -> Identity | None:
         """What tells which local states of a process are equal; None: its history alone."""
         return Identity((protocol, core), Operation) if self.merge else None
+
+    def unwatched(self) -> str:
+        """What the roles refer to that cannot be put under watch, or nothing.
+
+        By it roles may tell each other something that no engine sees, so nothing is proved.
+        """
+        protocol = self.protocol()
+        processes = self.processes(protocol)
+        groups = groups_of(protocol, processes)
+        one_of_each = {each.role: each for each in processes}.values()
+        roles = [self._role(protocol, each, groups, {}) for each in one_of_each]
+        return shared_by(protocol, roles).unwatched
 
     def processes(self, protocol: Protocol) -> list[Process]:
         """Every role on every core of every rank."""

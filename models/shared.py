@@ -1,10 +1,16 @@
-"""What roles share beside memory: classes, names of modules, their lists. It must stay as it is."""
+"""What roles share beside memory: classes, names of modules, their lists. It must stay as it is.
+
+What cannot be put under watch may be a channel between roles that no engine sees, so that nothing
+is proved of a protocol whose roles refer to it (docs/soundness.md, "What roles share").
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from types import CoroutineType
-from typing import Any
+from contextlib import suppress
+from functools import cached_property
+from types import CodeType, CoroutineType
+from typing import Any, TypeAlias
 
 from syncproof.models.core import Core
 from syncproof.models.errors import UserError
@@ -14,21 +20,22 @@ from syncproof.models.identity_walk import Environment
 from syncproof.models.protocol import Protocol
 from syncproof.models.traces import trace_of_shared
 
+Coroutine: TypeAlias = "CoroutineType[Any, Any, Any]"
+
 
 class Shared:
     """What these roles of a protocol reach beside their own variables, under watch.
 
-    Where not all of it can be told, what can be told of the protocol's own objects and modules is.
+    Where not all of it can be told, ``unwatched`` says why, and what can be told of the protocol's
+    own objects and modules is watched.
     """
 
     def __init__(
-        self,
-        protocol: Protocol,
-        coroutines: Iterable[CoroutineType[Any, Any, Any]],
-        cores: Sequence[Core],
+        self, protocol: Protocol, coroutines: Iterable[Coroutine], cores: Sequence[Core]
     ) -> None:
+        _find_out(protocol)
         self._protocol, self._cores = protocol, cores
-        self._environment = None if self_test() else _environment(protocol, coroutines, cores)
+        self._environment, self.unwatched = _environment(protocol, coroutines, cores)
         self._before = None if self._environment else trace_of_shared(protocol, cores)
 
     def refuse_change(self) -> None:
@@ -45,16 +52,28 @@ class Shared:
             )
 
 
+def _find_out(protocol: Protocol) -> None:
+    """Ask for what a protocol finds out once and keeps, so that no role is the first to ask."""
+    for kind in type(protocol).__mro__:
+        for name, value in vars(kind).items():
+            if isinstance(value, cached_property):
+                with suppress(Exception):  # then whoever asks while roles run is told
+                    getattr(protocol, name)
+
+
 def _environment(
-    protocol: Protocol,
-    coroutines: Iterable[CoroutineType[Any, Any, Any]],
-    cores: Sequence[Core],
-) -> Environment | None:
+    protocol: Protocol, coroutines: Iterable[Coroutine], cores: Sequence[Core]
+) -> tuple[Environment | None, str]:
+    """All that the roles reach, under watch; or why that cannot be."""
+    trouble = self_test()
+    if trouble:
+        return None, trouble
+    codes: dict[CodeType, Coroutine] = {each.cr_code: each for each in coroutines}
     try:
-        found = Environment((protocol, *cores))
-        for code, coroutine in {each.cr_code: each for each in coroutines}.items():
+        found = Environment((protocol, *cores), compares=False)
+        for code, coroutine in codes.items():
             assert coroutine.cr_frame is not None
             found.adopt_code(code, coroutine.cr_frame.f_globals)
-    except Refused:
-        return None
-    return found
+    except Refused as refused:
+        return None, str(refused)
+    return found, ""

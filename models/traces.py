@@ -15,6 +15,7 @@ from typing import Any
 
 from syncproof.models.core import Core
 from syncproof.models.errors import UserError
+from syncproof.models.operations import Hidden
 from syncproof.models.per_rank import PerRank
 from syncproof.models.protocol import Protocol
 from syncproof.models.values import Block, Mark, Opaque, Part, Payload, changeable
@@ -44,8 +45,14 @@ def trace(value: Any) -> Any:
 
     A `UserError` if something in it cannot be looked into.
     """
+    return traced(value)[0]
+
+
+def traced(value: Any) -> tuple[Any, int]:
+    """`trace`, and how many choices its cores were asked for that have no answer yet."""
+    tracer = _Tracer(is_strict=True)
     try:
-        return _Tracer(is_strict=True).of(value)
+        return tracer.of(value), tracer.hidden
     except RecursionError:
         raise _cannot_be_told(value) from None
 
@@ -94,6 +101,7 @@ class _Tracer:
     def __init__(self, is_strict: bool) -> None:
         self._is_strict = is_strict
         self._met: dict[int, tuple[int, Any]] = {}
+        self.hidden = 0
 
     def of(self, value: Any) -> Any:
         """What can be told of a value."""
@@ -127,6 +135,7 @@ class _Tracer:
         if isinstance(value, types.MethodType):
             return (value.__func__, value.__self__)
         if isinstance(value, Core):
+            self.hidden += _hidden_choices(value)
             return [each for name, each in vars(value).items() if not _is_of_core(name, each)]
         if isinstance(value, PerRank):
             return [each for each in vars(value).values() if type(each) in (dict, list)]
@@ -179,6 +188,12 @@ def _is_of_core(name: str, value: Any) -> bool:
     """Whether a core has an attribute for itself, and no role changes it."""
     is_asked = isinstance(value, types.FunctionType) and is_of_package(value.__module__)
     return name in OURS_ALONE or is_asked
+
+
+def _hidden_choices(core: Core) -> int:
+    """How many choices were asked for that have no answer yet, although somebody caught that."""
+    said = getattr(core._say, "__self__", ())
+    return sum(type(each) is Hidden for each in said)
 
 
 def _attributes(value: Any) -> Iterator[Any]:

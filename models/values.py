@@ -12,6 +12,7 @@ from numbers import Number
 from typing import Any, Never
 
 from syncproof.models.errors import UserError
+from syncproof.models.identity_classes import resolves
 from syncproof.models.per_rank import PerRank
 
 
@@ -212,8 +213,10 @@ def typed(value: Any) -> Hashable:
     return (kind, value)
 
 
-ENDURING = frozenset((int, bool, float, complex, str, bytes, range, type, type(None), Mark))
+ENDURING = frozenset((int, bool, float, complex, str, bytes, range, type(None), Mark))
 """Types of values that nobody can change and that hold no others."""
+HEAP = 1 << 9
+"""The flag of a class that was made by running Python, and so has attributes that can be set."""
 HOLDING = (Part, Payload, Torn, AnyOf, Opaque)
 PACKAGE = __name__.rpartition(".")[0]
 
@@ -221,7 +224,13 @@ PACKAGE = __name__.rpartition(".")[0]
 def changeable(value: Any) -> str:
     """What in a value may be changed in place, as the name of its type; nothing if nothing can."""
     kind = type(value)
-    if kind in ENDURING or issubclass(kind, Enum):
+    if kind is type:
+        return "class" if value.__flags__ & HEAP else ""
+    if kind in ENDURING:
+        return ""
+    if kind not in HOLDING and kind.__flags__ & HEAP and not resolves(kind):
+        return f"{kind.__name__}, a class made in a function,"
+    if issubclass(kind, Enum):
         return ""
     inside: Iterable[Any]
     if issubclass(kind, tuple | frozenset):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
 from functools import cache
 from typing import Any, get_args, get_origin, get_type_hints
@@ -218,6 +218,17 @@ class Verdict:
             if worst in given:
                 return worst
         return Answer.PROVED if given else Answer.UNDECIDED
+
+
+def without_proof(verdict: Verdict, reason: str) -> Verdict:
+    """The same verdict with nothing proved, for a reason; what is violated stays so."""
+    properties = [
+        replace(each, answer=Answer.UNDECIDED, detail=reason)
+        if each.answer is Answer.PROVED
+        else each
+        for each in verdict.properties
+    ]
+    return replace(verdict, properties=tuple(properties))
 
 
 EXIT_CODES = {Answer.PROVED: 0, Answer.VIOLATED: 1, Answer.UNDECIDED: 3, Answer.BROKEN: 4}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from syncproof.checkers.explicit.search import Budget
 from syncproof.models.errors import UserError
 from syncproof.models.instance import Instance
-from syncproof.models.verdict import Answer, PropertyVerdict, Question, Verdict
+from syncproof.models.verdict import Answer, PropertyVerdict, Question, Verdict, without_proof
 
 Report = Callable[[int, int, int], None]
 Check = Callable[[Instance, Question, str, Budget, Report], Verdict]
@@ -29,11 +29,21 @@ class Engine:
     def check(
         self, instance: Instance, question: Question, budget: Budget, report: Report
     ) -> Verdict:
-        """The engine's verdict; its module is imported only now."""
+        """The engine's verdict; its module is imported only now.
+
+        Whichever engine it is, nothing is proved of roles that refer to what cannot be watched.
+        """
         module, _, name = self.function.partition(":")
         function: Check = getattr(importlib.import_module(module), name)
-        return function(instance, question, self.name, budget, report)
+        unwatched = instance.unwatched()  # before a role runs, which might hide it
+        verdict = function(instance, question, self.name, budget, report)
+        return without_proof(verdict, f"{unwatched}: {KEEP_LOCAL}") if unwatched else verdict
 
+
+KEEP_LOCAL = (
+    "roles may tell each other something by it that no engine sees (a role keeps what it changes "
+    "in local variables, and refers only to plain values, functions and objects of plain classes)"
+)
 
 CERTIFICATE = "syncproof.checkers.certificate.check:check"
 SMT = "syncproof.checkers.smt.check"

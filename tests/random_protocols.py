@@ -153,7 +153,7 @@ class RandomProtocol(Protocol):
 def slot_of(protocol: RandomProtocol, spot: Spot | None) -> Slot:
     """The slot that a spot names."""
     assert spot is not None
-    region: Region = getattr(protocol, spot.region)
+    region: Region = protocol.regions[spot.region]
     slot: Slot = region[spot.rank][spot.place]
     return slot.field(spot.field) if spot.field else slot
 

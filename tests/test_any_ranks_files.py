@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import sys
 from pathlib import Path
 from random import Random
 
@@ -193,6 +194,20 @@ def test_the_same_functions_under_another_text_are_refused(tmp_path: Path) -> No
 
     kind.take = take  # type: ignore[attr-defined]
     with pytest.raises(NotCovered, match="is not what is written"):
+        check_written(kind(Bounds(2, 1, 1)))
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_class_that_says_it_is_ours_is_refused(
+    is_there: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file may say that its class is of a module of this package, and even put it there."""
+    file = tmp_path / "mailbox.py"
+    file.write_text(MAILBOX.replace("# class", "__module__ = 'syncproof.protocols.sw'"))
+    kind = find(f"{file}:Mailbox").kind
+    if is_there:
+        monkeypatch.setattr(sys.modules[kind.__module__], "Mailbox", kind, raising=False)
+    with pytest.raises(NotCovered):
         check_written(kind(Bounds(2, 1, 1)))
 
 

@@ -18,9 +18,11 @@ from typing import NoReturn
 
 from syncproof.checkers.unbounded.channel import NotCovered
 from syncproof.models.core import Core
+from syncproof.models.identity_classes import resolves
 from syncproof.models.protocol import Protocol
 
-OURS = "syncproof."
+HERE = Path(__file__).resolve().parents[2]
+OURS = (HERE / "models", HERE / "protocols")
 IMPORTS = {
     "__future__": ("annotations",),
     "typing": ("Any",),
@@ -32,7 +34,7 @@ IMPORTS = {
     "syncproof.models.per_rank": ("PerRank",),
 }
 """What a file may import, besides what protocols of this package define."""
-PROTOCOLS = "syncproof.protocols."
+PACKAGE, PROTOCOLS = "syncproof.", "syncproof.protocols."
 DECLARED = ("parameter", "assumption")
 OURS_ALONE = ("regions", "ghosts", "parts")
 """What a protocol keeps of its own, which roles have no use for."""
@@ -75,10 +77,12 @@ def check_written(protocol: Protocol) -> None:
 
     Files of this package are not looked at; a file may build on them, and on no other.
     """
-    kind = type(protocol)
-    for name in dict.fromkeys(each.__module__ for each in kind.__mro__[:-1]):
-        if not name.startswith(OURS):
-            _File(protocol, sys.modules[name]).check()
+    kinds = [each for each in type(protocol).__mro__[:-1] if not _is_ours(each)]
+    for name in dict.fromkeys(each.__module__ for each in kinds):
+        module = sys.modules.get(name)
+        if module is None or not all(resolves(each) for each in kinds if each.__module__ == name):
+            raise NotCovered(f"a class that is not where it says it is, in {name}")
+        _File(protocol, module).check()
 
 
 class _File:
@@ -324,6 +328,12 @@ def _is_of_protocols(module: str, name: str) -> bool:
         return issubclass(value, Protocol)
     is_function = isinstance(value, FunctionType) and value.__module__.startswith(PROTOCOLS)
     return is_function or type(value) in (bool, int, str)
+
+
+def _is_ours(kind: type) -> bool:
+    """Whether a class is one of this package, and so is all that it does."""
+    files = [Path(each.__code__.co_filename).resolve().parent for each in _functions(kind)]
+    return resolves(kind) and kind.__module__.startswith(PACKAGE) and {*files} <= {*OURS}
 
 
 def _own_names(protocol: Protocol) -> set[str]:

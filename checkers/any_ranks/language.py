@@ -151,6 +151,11 @@ def _is_while(each: dis.Instruction, at: dict[int, dis.Instruction]) -> bool:
         return False
     while at[target].opname == "EXTENDED_ARG":
         target += 2
+    before = each.offset - 2
+    while before in at and at[before].opname == "EXTENDED_ARG":
+        before -= 2
+    if at[target].opname == "END_SEND" and before in at and at[before].opname == "CLEANUP_THROW":
+        return False  # an await whose coroutine was closed: CPython 3.12
     return at[target].opname != "FOR_ITER"
 
 

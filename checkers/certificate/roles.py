@@ -35,6 +35,10 @@ RESUMING = ("RESUME", "JUMP_BACKWARD_NO_INTERRUPT", "CLEANUP_THROW", "END_SEND",
 """What stands between the suspended ``await`` and the use of its value (CPython 3.11 to 3.13)."""
 
 
+NOBODY = -1
+"""The number of no process."""
+
+
 class NotCertified(Exception):
     """This run is not shown to be the only one; the message names what is not ordered."""
 
@@ -65,9 +69,13 @@ class LiveRoles:
         self._identities: dict[int, Identity] = {}
         cores = [role.core for role in parts.roles]
         self._shared = Shared(parts.protocol, self._coroutines, cores)
+        self._between = Shared(parts.protocol, self._coroutines, ())
+        self._running = NOBODY
 
     def resume(self, process: int, value: Any) -> Operation | None:
         """Feed a process what it read, and judge what it says: what it waits to do then."""
+        if process != self._running:
+            self._look(process)
         said = self._said[process]
         if said:
             said.clear()
@@ -89,6 +97,15 @@ class LiveRoles:
         if said:
             self._judge(process, said)
         return operation
+
+    def _look(self, process: int) -> None:
+        """Refuse what the coroutine that ran before has changed, before another one can see it.
+
+        A core is of its process alone, and what all cores are given nobody writes to: that they
+        are as they were is asked at the end.
+        """
+        self._between.refuse_change()
+        self._running = process
 
     def _judge(self, process: int, said: list[Statement]) -> None:
         tokens = self._tokens
@@ -127,6 +144,7 @@ class LiveRoles:
         fed, role = self._fed[process], self.parts.roles[process]
         if fed is None:
             return
+        self._look(NOBODY)
         again = role.start()
         try:
             for value, operation in fed:
@@ -194,6 +212,7 @@ class LiveRoles:
         """
         fed, role, spares = self._fed[process], self.parts.roles[process], self._spares[process]
         assert fed is not None
+        self._look(NOBODY)
         before = [i for i, (at, _) in enumerate(spares) if at <= position]
         nearest = max(before, key=lambda i: spares[i][0], default=None)
         at, spare = (0, role.start()) if nearest is None else spares.pop(nearest)
@@ -211,6 +230,7 @@ class LiveRoles:
         """What a role does when it is fed a value: what it says, and the state it is in then."""
         said = self.parts.roles[process].said
         said.clear()
+        self._look(NOBODY)
         try:
             coroutine.send(value)
         except StopIteration:

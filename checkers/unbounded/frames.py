@@ -37,6 +37,7 @@ from syncproof.models.operations import (
 )
 from syncproof.models.round_core import RoundIterator
 from syncproof.models.rounds import Old, OutsideRounds, Round, Scale, mapped, rounds_in
+from syncproof.models.shared import Shared
 
 OLDEST = 12
 """A role may keep rounds up to so many behind its own; a store of older ones is not covered."""
@@ -121,7 +122,9 @@ class _NoLedger(Ledger):
 class HomeAutomaton(Automaton):
     """The home nodes of one process. A step depends on the choices made so far, too."""
 
-    def __init__(self, *parts: Any, channel: Channel, identity: RoundIdentity) -> None:
+    def __init__(
+        self, *parts: Any, channel: Channel, identity: RoundIdentity, shared: Shared | None = None
+    ) -> None:
         process, start, said, lowering, mutation = parts
         self.channel, self._rounds = channel, identity
         self.bases: dict[int, int | None] = {}
@@ -131,7 +134,7 @@ class HomeAutomaton(Automaton):
         self._from: Node | None = None
         self._delta = 0
         self._last: bytes | Refusal = b""
-        super().__init__(process, start, said, lowering, identity, _NoLedger(), mutation)
+        super().__init__(process, start, said, lowering, identity, _NoLedger(), mutation, shared)
 
     def base(self, node: Node) -> int | None:
         """The round of a home node: the number that it would be given next."""

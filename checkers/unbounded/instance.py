@@ -32,6 +32,7 @@ class RoundInstance(Instance):
         locks = self.profile.atomics == "nic_only"
         lowering = Lowering(parts.layout, self.profile, values, locks)
         groups = groups_of(parts.protocol, parts.processes)
+        shared = parts.shared()
         automata = []
         for process in parts.processes:
             said: list[Statement] = []
@@ -57,6 +58,7 @@ class RoundInstance(Instance):
                 self.mutation,
                 channel=channel,
                 identity=identity,
+                shared=shared,
             )
             automata.append(FramedAutomaton(home, modulus, lookback))
         features = Features(

@@ -1,0 +1,186 @@
+"""What the objects of a class hold, and whether all of it can be seen."""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+PACKAGE = __name__.rpartition(".")[0]
+ENGINES = f"{PACKAGE.partition('.')[0]}.checkers"
+WORD = 8
+TUPLE_HEAD = 3 * WORD
+MISSING = object()
+GIVING = frozenset(
+    f"{PACKAGE}.{name}"
+    for name in (
+        *("bounds", "core", "errors", "memory", "operations", "per_rank", "protocol", "ranks"),
+        *("round_core", "rounds", "values"),
+    )
+)
+"""Modules of this package with classes of objects that roles get hold of."""
+BUILT_IN = (
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+    types.ClassMethodDescriptorType,
+)
+"""What a class has of its own if it is not written in Python."""
+
+
+def resolves(kind: type) -> bool:
+    """Whether a class is the one that its module and qualified name say."""
+    found: Any = sys.modules.get(kind.__module__)
+    for part in kind.__qualname__.split("."):
+        found = getattr(found, part, None)
+    return found is kind
+
+
+class _Plain:
+    """A class without slots, for the size of its objects."""
+
+
+@cache
+def plain(kind: type) -> str:
+    """Why the objects of a class may hide state beside their ``__dict__``; empty if they do not."""
+    same = (kind.__basicsize__, kind.__itemsize__) == (_Plain.__basicsize__, 0)
+    if not same or not kind.__dictoffset__:
+        return "has slots or a built-in base"
+    for name in ("__reduce_ex__", "__reduce__", "__getstate__"):
+        if getattr(kind, name) is not getattr(object, name):
+            return f"has its own {name}"
+    for each in kind.__mro__[:-1]:
+        own = vars(each).get("__dict__")
+        if own is not None and type(own) is not types.GetSetDescriptorType:
+            return "has its own __dict__"
+        if any(type(value) is types.MemberDescriptorType for value in vars(each).values()):
+            return "has slots"
+        if "__del__" in vars(each):
+            return "has a __del__"
+    return ""
+
+
+def slots_of(kind: type) -> tuple[types.MemberDescriptorType, ...] | None:
+    """The slots of a class, if they are all that its objects hold; None if they may hold more."""
+    found: list[types.MemberDescriptorType] = []
+    for each in kind.__mro__[:-1]:
+        if "__slots__" not in vars(each) or "__del__" in vars(each):
+            return None
+        found += [v for v in vars(each).values() if type(v) is types.MemberDescriptorType]
+    size = object.__basicsize__ + WORD * len(found)
+    is_all = (kind.__basicsize__, kind.__itemsize__, kind.__dictoffset__) == (size, 0, 0)
+    return tuple(found) if is_all else None
+
+
+def is_built_in(kind: type) -> bool:
+    """Whether a class is not written in Python, so that nobody sees what it keeps."""
+    if not kind.__flags__ & (1 << 9):  # not a heap type
+        return True
+    return any(
+        (isinstance(each, BUILT_IN) and each.__objclass__ is kind)
+        or (isinstance(each, types.BuiltinMethodType) and each.__self__ is kind)
+        for each in vars(kind).values()
+    )
+
+
+def is_named_tuple(kind: type) -> bool:
+    """Whether `collections` or `typing` made this class, with a ``__new__`` of no globals."""
+    made = vars(kind).get("__new__")
+    function = made.__func__ if isinstance(made, staticmethod) else made
+    return (
+        issubclass(kind, tuple)
+        and isinstance(function, types.FunctionType)
+        and {*function.__globals__} == {"_tuple_new", "__builtins__", "__name__"}
+        and function.__globals__["_tuple_new"] == tuple.__new__
+        and function.__globals__["__builtins__"] == {}
+    )
+
+
+def is_written(kind: type) -> bool:
+    """Whether a class and all that it derives from but ``tuple`` are written in Python."""
+    return not any(is_built_in(each) for each in kind.__mro__ if each not in (tuple, object))
+
+
+def is_set(slot: types.MemberDescriptorType, each: object) -> bool:
+    return _slot(slot, each) is not MISSING
+
+
+def _slot(slot: types.MemberDescriptorType, each: object) -> object:
+    try:
+        return slot.__get__(each, type(each))
+    except AttributeError:
+        return MISSING
+
+
+def probed(
+    each: object, slots: tuple[types.MemberDescriptorType, ...]
+) -> tuple[Callable[[], object], object]:
+    """What tells whether slots hold the same objects, and what it tells now."""
+    before = [_slot(slot, each) for slot in slots]
+
+    def is_same() -> bool:
+        return all(_slot(slot, each) is old for slot, old in zip(slots, before, strict=True))
+
+    return is_same, True
+
+
+def is_generated(function: types.FunctionType) -> bool:
+    """Whether `dataclasses` wrote this method, which then depends on its closure alone."""
+    code = function.__code__
+    return code.co_filename == "<string>" and code.co_name.startswith("__")
+
+
+@cache
+def _string_at() -> Callable[[int, int], bytes]:
+    from ctypes import string_at
+
+    return string_at
+
+
+def image(objects: tuple[object, ...]) -> bytes:
+    """The identities of the objects in a tuple: its items lie behind its head of three words."""
+    return _string_at()(id(objects) + TUPLE_HEAD, WORD * len(objects))
+
+
+def closed_over(function: types.FunctionType) -> list[object]:
+    """What a function that this package made for somebody closes over, but for functions and
+    methods of engines."""
+    contents = [value for each in function.__closure__ or () for value in _content(each)]
+    return [each for each in contents if not _is_of_engine(each)]
+
+
+def _is_of_engine(value: object) -> bool:
+    if isinstance(value, types.MethodType):
+        return _is_of_engine(type(value.__self__))
+    if not isinstance(value, types.FunctionType | type):
+        return False
+    return any(value.__module__.startswith(f"{each}.") for each in (PACKAGE, ENGINES))
+
+
+def _content(cell: types.CellType) -> list[object]:
+    try:
+        return [cell.cell_contents]
+    except ValueError:
+        return []
+
+
+def classes_of_package() -> tuple[type, ...]:
+    """The classes of what a role is given or makes by this package, whether or not it names them:
+    whoever has an object may set an attribute of its class."""
+    found = (
+        each
+        for name, module in sorted(sys.modules.items())
+        if name in GIVING
+        for each in vars(module).values()
+        if isinstance(each, type) and each.__module__ == name
+    )
+    return tuple(found)
+
+
+def shown(each: object) -> str:
+    """An object in words."""
+    try:
+        return repr(each)[:60]
+    except Exception:
+        return f"an object of {type(each).__qualname__}"
