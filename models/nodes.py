@@ -76,11 +76,12 @@ class Node:
     edges: dict[tuple[int, tuple[int, ...]], Edge | None] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Edge:
     """What one step of the process does: statements, cells written, and where it goes.
 
-    ``again`` marks the end of a sweep that failed, which starts anew.
+    ``again`` marks the end of a sweep that failed, which starts anew. It is never changed, and not
+    frozen for the reason that an operation is not.
     """
 
     target: Node
