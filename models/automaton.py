@@ -246,8 +246,8 @@ class Automaton:
                 raise each.error
         after = self._ledger.after(ledger, statements)
         if isinstance(found, _Sweep):
-            discard(live.coroutine)
             assert found.first is not None
+            self._keep(live, found.first)
             if statements:
                 error = UserError("a sweep that failed made a statement", where=self.process.role)
                 return Edge(self._new(("error", str(error)), before, error=error))
@@ -263,6 +263,16 @@ class Automaton:
             broken = self._explained(found)
             return Edge(self._new(("error", str(broken)), before, error=broken), statements)
         return Edge(self._suspended(live, before, value, found, after), statements)
+
+    def _keep(self, live: _Live, node: Node) -> None:
+        """Keep a coroutine behind a failed sweep for the next one, whose first load is ``node``."""
+        if node.number not in self._live:
+            operation = self._next_operation(live, None)
+            self._said.clear()
+            if isinstance(operation, Operation) and same(operation, node.operation):
+                self._live[node.number] = live
+                return
+        discard(live.coroutine)
 
     def _suspended(
         self,

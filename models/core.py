@@ -296,10 +296,10 @@ class Core:
         ``owner`` is the rank that the token was made for (this one by default).
         """
         here = self.rank if owner is None else owner
-        fields = vars(data) if isinstance(data, Block) else {"": data}
-        if not content and type(round) is int and _all_of(fields, (source, here, token, round)):
+        if not content and type(round) is int and is_token(data, (source, here, token, round)):
             self._say(Consumed((source, here, token, round)))
             return
+        fields = vars(data) if isinstance(data, Block) else {"": data}
         expected = Payload(source, here, token, round).with_content(**content)
         wrong: dict[str, Hashable] = {}
         for name, found in fields.items():
@@ -373,8 +373,9 @@ def _operation(
     return made
 
 
-def _all_of(fields: Mapping[str, Any], key: tuple[Hashable, ...]) -> bool:
+def is_token(data: Any, key: tuple[Hashable, ...]) -> bool:
     """Whether every field holds its part of the token, as most do: so this is asked first."""
+    fields = vars(data) if isinstance(data, Block) else {"": data}
     for name, found in fields.items():
         value = found.value if type(found) is Opaque else found
         if type(value) is not Part or value.key != key or (name and value.field != name):

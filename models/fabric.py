@@ -85,6 +85,8 @@ class Profile:
 
     def between(self, source: int, target: int) -> Profile:
         """The profile as it is from rank ``source`` to rank ``target``."""
+        if not self.hops:
+            return self
         keys = self.hops.get(self.hop(source, target))
         return replace(self, hops={}, **keys) if keys else self
 

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import EnumMeta
 from functools import cache
-from itertools import chain
-from typing import Any, TypeAlias
+from itertools import chain, islice
+from typing import Any, TypeAlias, TypeVar
 
 from syncproof.models.identity_classes import WORD, image, plain, probe_containers, resolves
 from syncproof.models.identity_scan import NULL, Refused, trusted
@@ -30,6 +30,7 @@ STANDING = (
     types.ModuleType,
 )
 LONGEST_CLOSE = 1000
+T = TypeVar("T")
 Suspended: TypeAlias = "types.CoroutineType[Any, Any, Any] | types.GeneratorType[Any, Any, Any]"
 
 
@@ -89,11 +90,16 @@ def slots(suspended: Suspended, code: types.CodeType) -> list[Any]:
     return [next(objects) if address else NULL for address in addresses]
 
 
+def as_bytes(tokens: list[Any]) -> bytes:
+    """Tokens as bytes: equal ones of equal types."""
+    return marshal.dumps(tokens, 2)  # version 2: no references, so only values count
+
+
 class Walk:
     """Numbers for all objects reached from frames, and the tokens that write them down."""
 
     def __init__(self, environment: Environment, writers: Writers) -> None:
-        self._environment, self._positions = environment, environment.positions
+        self.environment, self._positions = environment, environment.positions
         self._writers = writers
         self.numbers: dict[int, int] = {}
         self.objects: list[Any] = []
@@ -126,22 +132,22 @@ class Walk:
 
     def finish(self, first: int) -> list[Any]:
         """Write the contents of all objects from number ``first`` on, and give all tokens."""
-        tokens = self.tokens
-        position = first
-        while position < len(self.objects):
-            each = self.objects[position]
-            position += 1
+        self.write_again(islice(self.objects, first, None))  # which grows meanwhile
+        return self.tokens
+
+    def write_again(self, objects: Iterable[Any]) -> None:
+        """Write the contents of objects, by the numbers that all have."""
+        for each in objects:
             kind = type(each)
             writer = self._writers.get(kind)
             if writer is None:
                 self._object(each, kind)
             else:
                 writer(self, each)
-        return tokens
 
     def function(self, each: types.FunctionType) -> None:
         """A function that the run made: what it does, and what it closes over."""
-        self._environment.adopt_code(each.__code__, each.__globals__)
+        self.environment.adopt_code(each.__code__, each.__globals__)
         if getattr(each, "__type_params__", ()):
             raise Refused(f"the generic function {each.__qualname__}")
         closure = each.__closure__ or ()
@@ -179,7 +185,7 @@ class Walk:
         if why := plain(kind):
             raise Refused(f"an object of {kind.__module__}.{kind.__qualname__}, which {why}")
         inside = each.__dict__
-        self.tokens += ("object", self.number(kind), self._environment.shape(inside))
+        self.tokens += ("object", self.number(kind), self.environment.shape(inside))
         self.write(inside.values())
 
     def _class(self, kind: type) -> None:
@@ -190,11 +196,11 @@ class Walk:
                 raise Refused(f"an object of {kind.__qualname__}, which {plain(kind)}")
             if not kind.__flags__ & (1 << 9) and not trusted(kind.__module__):
                 raise Refused(f"an object of {kind.__module__}.{kind.__qualname__}")
-            self._environment.adopt(kind)
+            self.environment.adopt(kind)
 
     def _standing(self, each: Any) -> None:
         """An object of which there is one, by qualified identity."""
-        self._environment.adopt(each)
+        self.environment.adopt(each)
 
     def _builtin(self, each: Any) -> None:
         owner = each.__self__
@@ -321,30 +327,41 @@ class Identity:
 
     def fingerprint(self, coroutine: types.CoroutineType[Any, Any, Any]) -> bytes | Refusal:
         """Equal bytes only for coroutines that nothing can tell apart; or why there are none."""
+        found = self._stable(coroutine, self._tokens)
+        return found if isinstance(found, Refusal) else as_bytes(found)
+
+    def captured(self, coroutine: types.CoroutineType[Any, Any, Any]) -> Walk | Refusal:
+        """The walk from a coroutine that its fingerprint is made of."""
+        return self._stable(coroutine, self._walk)
+
+    def _stable(
+        self,
+        coroutine: types.CoroutineType[Any, Any, Any],
+        take: Callable[[types.CoroutineType[Any, Any, Any]], T],
+    ) -> T | Refusal:
+        """What is taken of a coroutine without the environment changing or growing meanwhile."""
         if self._trouble:
             return Refusal(self._trouble, _where(coroutine))
+        positions = self._environment.positions
         try:
-            tokens = self._stable(coroutine)
+            before = -1
+            while before < len(positions):
+                before = len(positions)
+                found = take(coroutine)
         except Refused as refused:
             return self._refusal(str(refused), coroutine)
         if changed := self._environment.changed():
             return self._refusal(changed, coroutine)
-        return marshal.dumps(tokens, 2)  # version 2: no references, so only values count
+        return found
 
     def _refusal(self, reason: str, coroutine: types.CoroutineType[Any, Any, Any]) -> Refusal:
         is_change = not self._environment.trouble and bool(self._environment.changed())
         return Refusal(reason, _where(coroutine), is_change)
 
-    def _stable(self, coroutine: types.CoroutineType[Any, Any, Any]) -> list[Any]:
-        """The tokens, written without the environment growing meanwhile."""
-        positions = self._environment.positions
-        while True:
-            before = len(positions)
-            tokens = self._tokens(coroutine)
-            if len(positions) == before:
-                return tokens
-
     def _tokens(self, coroutine: types.CoroutineType[Any, Any, Any]) -> list[Any]:
+        return self._walk(coroutine).tokens
+
+    def _walk(self, coroutine: types.CoroutineType[Any, Any, Any]) -> Walk:
         frames = self._chain(coroutine)
         walk = Walk(self._environment, self._writers)
         for each, _, _, _ in frames:
@@ -353,7 +370,8 @@ class Identity:
             self._environment.adopt_code(code, frame.f_globals)
             walk.tokens += (walk.number(code), frame.f_lasti, len(found))
             walk.write(found)
-        return walk.finish(len(frames))
+        walk.finish(len(frames))
+        return walk
 
     def _chain(
         self, coroutine: types.CoroutineType[Any, Any, Any]

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from enum import Enum, EnumMeta
 from functools import cached_property
-from itertools import chain, repeat
+from itertools import chain
 from typing import Any
 
 from syncproof.models.identity_classes import (
@@ -36,6 +36,7 @@ from syncproof.models.identity_classes import (
     shown,
     slots_of,
 )
+from syncproof.models.identity_names import WatchedNames
 from syncproof.models.identity_scan import (
     ALIASES,
     BETWEEN,
@@ -80,13 +81,10 @@ class Environment:
         self._watched: list[object] = []
         self._dicts: list[dict[Any, object]] = []
         self._lengths: list[int] = []
-        self._spaces: list[dict[str, object]] = []
-        self._names: list[str] = []
-        self._known_names: set[tuple[int, str]] = set()
+        self._names = WatchedNames()
         self._probes: list[tuple[str, Callable[[], object], object]] = []
         self._baseline = b""
         self._held: tuple[object, ...] = ()
-        self._listed = 0  # how much of it is not held under a name
         self._modules: list[dict[str, object]] = []
         self._stores: list[Mapping[str, object]] = []
         self._attributes: set[str] = set()
@@ -102,40 +100,36 @@ class Environment:
 
     def names_built_in(self, name: str) -> bool:
         """Whether code names this built-in function."""
-        return (id(vars(builtins)), name) in self._known_names
+        return self._names.has(vars(builtins), name)
 
     # Whether it changed
 
     def _now(self) -> tuple[object, ...]:
-        dicts = self._dicts
-        return tuple(
-            chain(
-                gc.get_referents(*self._watched),
-                map(dict.get, self._spaces, self._names, repeat(MISSING)),
-                chain.from_iterable(dicts),
-                chain.from_iterable(map(dict.values, dicts)),
-            )
-        )
+        """All that is held; a `KeyError` if there is no longer anything under some name."""
+        found = gc.get_referents(*self._watched, *self._dicts)  # of a dict perhaps no keys
+        found += chain.from_iterable(self._dicts)
+        found += self._names.held()
+        return tuple(found)
 
     def changed(self) -> str:
         """What is no longer as it was at the start; empty if nothing is."""
         if self.trouble:
             return self.trouble
-        now = self._now()
-        if image(now) != self._baseline or [*map(len, self._dicts)] != self._lengths:
-            return self._which(now)
+        try:
+            is_same = image(self._now()) == self._baseline
+        except KeyError:
+            is_same = False
+        if not is_same or [*map(len, self._dicts)] != self._lengths or not self._names.are_absent():
+            return self._which()
         for name, probe, before in self._probes:
             if probe() != before:
                 return f"{name} changed"
         return ""
 
-    def _which(self, now: tuple[object, ...]) -> str:
-        named = self._listed
-        for space, name, old in zip(self._spaces, self._names, self._held[named:], strict=False):
-            if space.get(name, MISSING) is not old:
-                where = space.get("__name__", space.get("__module__", "a function"))
-                return f"{name} of {where} changed"
-        for new, old in zip(now, self._held, strict=False):
+    def _which(self) -> str:
+        if changed := self._names.changed():
+            return changed
+        for new, old in zip(self._now(), self._held, strict=False):
             if new is BETWEEN[0] or old is BETWEEN[0]:
                 break  # something holds more or less than it did
             if new is not old:
@@ -172,8 +166,8 @@ class Environment:
             self.trouble = str(refused)
             raise
         finally:
+            self._names.settle()
             self._held = self._now()
-            self._listed = len(gc.get_referents(*self._watched))
             self._baseline = image(self._held)
             self._lengths = [*map(len, self._dicts)]
 
@@ -201,11 +195,7 @@ class Environment:
     def _name(self, space: Mapping[str, object], names: Iterable[str]) -> None:
         """Watch names of a namespace, absent ones too."""
         holder: Any = gc.get_referents(space)[0] if type(space) is types.MappingProxyType else space
-        for name in names:
-            if (id(holder), name) not in self._known_names:
-                self._known_names.add((id(holder), name))
-                self._spaces.append(holder)
-                self._names.append(name)
+        self._names.add(holder, names)
 
     def _inside(self, each: object) -> Iterable[object]:
         """What an object reaches, after it is put under watch."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
@@ -24,6 +24,12 @@ BETWEEN = -1
 """In a progress, stands for the old value of an atomic that is between its read and its write."""
 
 
+STORES = frozenset((Kind.PUT, Kind.ADD, Kind.PUT_WITH_SIGNAL, Kind.PUT_NBI, Kind.GET_NBI))
+READS = frozenset((Kind.LOAD, Kind.GET, Kind.WAIT_UNTIL))
+UPDATES = frozenset((Kind.ATOMIC, Kind.WAIT_UNTIL))
+CACHED = frozenset((Kind.LOAD_CACHED, Kind.STORE_CACHED, Kind.CLEAN_AND_INVALIDATE))
+
+
 class ActionKind(Enum):
     ISSUE = "issue"
     READ = "read"
@@ -37,9 +43,10 @@ class ActionKind(Enum):
     CLEAN = "clean"
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class Action:
-    """One way in which a process can take its next step.
+    """One way in which a process can take its next step. It is never changed, and not frozen for
+    the reason that an operation is not.
 
     ``cells`` are read (and for UPDATE written); ``packets`` are issued; ``writes`` are immediate.
     ``waits`` marks a step that can block on the values it reads; ``ordered`` one that comes
@@ -60,7 +67,7 @@ class Action:
     synchronizing: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Outcome:
     """What an action gives on the values read: a result for the role, or where it stands."""
 
@@ -72,12 +79,19 @@ class Outcome:
     error: Exception | None = None
 
 
+NO_OUTCOME = Outcome()
+_READ, _READ_CACHED = ActionKind.READ, ActionKind.READ_CACHED
+_UPDATE, _WRITE = ActionKind.UPDATE, ActionKind.WRITE
+
+
 class Lowering:
     """Turns operations into actions for one layout and fabric."""
 
     def __init__(self, layout: Layout, profile: Profile, values: Values, locks: bool) -> None:
         self.layout, self.profile, self.values = layout, profile, values
         self._locks = locks
+        self._atoms: dict[tuple[tuple[int, ...], int], list[tuple[int, tuple[int, ...]]]] = {}
+        self._reading: dict[Hashable, tuple[Action, ...]] = {}
 
     def lock_of(self, cell: int) -> int:
         """The hidden cell that excludes local atomics from each other where NICs do not."""
@@ -91,13 +105,13 @@ class Lowering:
         """The ways in which the process can take its next step."""
         assert operation is not None
         kind = operation.kind
-        if kind in (Kind.PUT, Kind.ADD, Kind.PUT_WITH_SIGNAL, Kind.PUT_NBI, Kind.GET_NBI):
+        if kind in STORES:
             return self._stores(operation, progress, rank)
-        if kind in (Kind.LOAD, Kind.GET) or (kind is Kind.WAIT_UNTIL and operation.update is None):
+        if kind in READS and (operation.update is None or kind not in UPDATES):
             return self._reads(operation, progress, rank)
-        if kind in (Kind.ATOMIC, Kind.WAIT_UNTIL):
+        if kind in UPDATES:
             return self._update(operation, progress, rank)
-        if kind in (Kind.LOAD_CACHED, Kind.STORE_CACHED, Kind.CLEAN_AND_INVALIDATE):
+        if kind in CACHED:
             return (self._cached(operation),)
         if kind is Kind.FENCE:
             return self._fence(operation, rank)
@@ -155,8 +169,9 @@ class Lowering:
         packets, profiles = [], []
         for slot, writes, is_signal in puts:
             profile = self.profile.between(rank, slot.rank)
-            for place, group in self._by_atom([w[0] for w in writes], profile.store_atomicity):
-                chosen = tuple(w for w in writes if w[0] in group)
+            groups = self._by_atom([w[0] for w in writes], profile.store_atomicity)
+            for place, group in groups:
+                chosen = writes if len(groups) == 1 else tuple(w for w in writes if w[0] in group)
                 packets.append(
                     Packet(
                         chosen, (), slot.rank, operation.queue, True, place, is_signal, False, False
@@ -211,13 +226,30 @@ class Lowering:
 
     def _by_atom(self, cells: Sequence[int], atomicity: int) -> list[tuple[int, tuple[int, ...]]]:
         """The cells that move together, in ascending order of their bytes."""
-        groups: dict[int, list[int]] = {}
-        for cell in cells:
-            groups.setdefault(self.layout.cells[cell].first_byte // atomicity, []).append(cell)
-        return [(place, tuple(groups[place])) for place in sorted(groups)]
+        key = (tuple(cells), atomicity)
+        found = self._atoms.get(key)
+        if found is None:
+            groups: dict[int, list[int]] = {}
+            for cell in cells:
+                groups.setdefault(self.layout.cells[cell].first_byte // atomicity, []).append(cell)
+            found = [(place, tuple(groups[place])) for place in sorted(groups)]
+            self._atoms[key] = found
+        return found
 
     def _reads(self, operation: Operation, progress: Progress, rank: int) -> tuple[Action, ...]:
+        """They depend on nothing that a role brings along, so that each is made once."""
         slot = _slot(operation)
+        done = tuple([cell for cell, _ in progress]) if progress else ()
+        what = (operation.kind, operation.queue, operation.ordered, done, rank)
+        key = (slot.region, slot.rank, slot.number, slot.names, *what)
+        found = self._reading.get(key)
+        if found is None:
+            found = self._reading[key] = self._made_reads(operation, slot, progress, rank)
+        return found
+
+    def _made_reads(
+        self, operation: Operation, slot: Slot, progress: Progress, rank: int
+    ) -> tuple[Action, ...]:
         profile = self.profile.between(rank, slot.rank)
         atomicity = profile.load_atomicity or profile.store_atomicity
         done = {cell for cell, _ in progress}
@@ -296,14 +328,15 @@ class Lowering:
         """What the action does with the value numbers ``values`` in its cells."""
         assert operation is not None
         try:
-            if action.kind in (ActionKind.READ, ActionKind.READ_CACHED):
+            kind = action.kind
+            if kind is _READ or kind is _READ_CACHED:
                 return self._read(operation, progress, action, values)
-            if action.kind is ActionKind.UPDATE:
+            if kind is _UPDATE:
                 return self._updated_outcome(operation, action, values)
-            if action.kind is ActionKind.WRITE and progress:
+            if progress and kind is _WRITE:
                 old = dict(progress).get(BETWEEN)
                 return Outcome(None if old is None else self.values[old])
-            return Outcome()
+            return NO_OUTCOME
         except MemoryError:
             raise
         except Exception as error:
@@ -312,13 +345,10 @@ class Lowering:
     def _read(
         self, operation: Operation, progress: Progress, action: Action, values: tuple[int, ...]
     ) -> Outcome:
-        read = tuple(sorted((*progress, *zip(action.cells, values, strict=True))))
-        if operation.source is not None:
-            return Outcome(progress=read)
+        read = (*progress, *zip(action.cells, values, strict=True))
         slot = _slot(operation)
-        cells = self.layout.cells_of(slot)
-        if len(read) < len(cells):
-            return Outcome(progress=read)
+        if operation.source is not None or len(read) < len(self.layout.cells_of(slot)):
+            return Outcome(progress=tuple(sorted(read)))
         result = self.assembled(slot, dict(read))
         if operation.predicate is not None and not operation.predicate(result):
             return Outcome(again=True) if not action.waits else Outcome(blocked=True)
@@ -326,16 +356,18 @@ class Lowering:
 
     def assembled(self, slot: Slot, read: dict[int, int]) -> Any:
         """The value of a slot from those of its cells; a field whose atoms differ is torn."""
+        values, compared = self.values, slot.region.compared
         pieces: dict[str, list[int]] = {}
         for cell, name, _ in self.layout.cells_of(slot):
-            pieces.setdefault(name, []).append(read[cell])
+            if name in pieces:
+                pieces[name].append(read[cell])
+            else:
+                pieces[name] = [read[cell]]
         fields: dict[str, Any] = {}
         for name, numbers in pieces.items():
-            whole = len(set(numbers)) == 1
-            value = (
-                self.values[numbers[0]] if whole else Torn(tuple(self.values[n] for n in numbers))
-            )
-            fields[name] = value if name in slot.region.compared else Opaque(value)
+            whole = len(numbers) == 1 or len(set(numbers)) == 1
+            value = values[numbers[0]] if whole else Torn(tuple(values[n] for n in numbers))
+            fields[name] = value if name in compared else Opaque(value)
         return fields[slot.names[0]] if len(slot.names) == 1 else Block(fields)
 
     def _updated(self, operation: Operation, old: int) -> int | Exception:

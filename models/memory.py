@@ -13,7 +13,7 @@ from math import prod
 from typing import Any
 
 from syncproof.models.errors import UserError
-from syncproof.models.values import AnyOf, Block, Payload, uncover
+from syncproof.models.values import PLAIN, AnyOf, Block, Payload, uncover
 
 
 @dataclass(frozen=True)
@@ -152,9 +152,12 @@ class Slot:
         A token gives each field its part; a mapping, or the block that a load gave, names the
         fields it writes; any other value goes into every field.
         """
-        if isinstance(value, Block):
+        kind = type(value)
+        if kind is Payload and self.names:
+            return {name: value.field(name) for name in self.names}
+        if kind is Block:
             value = vars(value)
-        if type(value) is dict or isinstance(value, Mapping):
+        if kind is Block or kind is dict or (kind not in PLAIN and isinstance(value, Mapping)):
             for name in value:
                 self.region.check_field(name)
             named = {name: value[name] for name in self.names if name in value}
@@ -245,6 +248,7 @@ class Layout:
         self.size = 0
         self._first: dict[tuple[str, int], int] = {}
         self._pattern: dict[str, list[tuple[int, str, int]]] = {}
+        self._named: dict[tuple[str, tuple[str, ...]], list[tuple[int, str, int]]] = {}
         for region in regions:
             kept = atom_kinds(region, atomicity, order, whole)
             self._pattern[region.name] = [
@@ -287,10 +291,14 @@ class Layout:
 
     def cells_of(self, slot: Slot) -> list[tuple[int, str, int]]:
         """The cells of the named fields of ``slot``, as (cell, field, atom), in byte order."""
-        pattern = self._pattern[slot.region.name]
-        first = self._first[slot.region.name, slot.rank] + slot.number * len(pattern)
-        return [
-            (first + i, field, atom)
-            for i, (atom, field, _) in enumerate(pattern)
-            if field in slot.names
-        ]
+        region = slot.region.name
+        pattern = self._pattern[region]
+        named = self._named.get((region, slot.names))
+        if named is None:
+            named = self._named[region, slot.names] = [
+                (i, field, atom)
+                for i, (atom, field, _) in enumerate(pattern)
+                if field in slot.names
+            ]
+        first = self._first[region, slot.rank] + slot.number * len(pattern)
+        return [(first + i, field, atom) for i, field, atom in named]

@@ -76,11 +76,12 @@ class Node:
     edges: dict[tuple[int, tuple[int, ...]], Edge | None] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Edge:
     """What one step of the process does: statements, cells written, and where it goes.
 
-    ``again`` marks the end of a sweep that failed, which starts anew.
+    ``again`` marks the end of a sweep that failed, which starts anew. It is never changed, and not
+    frozen for the reason that an operation is not.
     """
 
     target: Node
@@ -123,14 +124,10 @@ def same(one: Operation, other: Operation | None) -> bool:
     """Whether two operations are one, functions compared by their code alone."""
     if other is None:
         return False
-    return (one.kind, str(one.slot), str(one.source), str(one.value), one.queue, one.group) == (
-        other.kind,
-        str(other.slot),
-        str(other.source),
-        str(other.value),
-        other.queue,
-        other.group,
-    )
+    if (one.kind, one.queue, one.group) != (other.kind, other.queue, other.group):
+        return False
+    pairs = ((one.slot, other.slot), (one.source, other.source), (one.value, other.value))
+    return all(mine is its or str(mine) == str(its) for mine, its in pairs)
 
 
 def history_of(node: Node) -> tuple[Any, ...]:

@@ -11,6 +11,7 @@ from syncproof.models.operations import (
     GhostCheck,
     GhostUpdate,
     Reached,
+    Sent,
     Statement,
 )
 from syncproof.models.transitions import Failure, Interned
@@ -18,6 +19,8 @@ from syncproof.models.values import refuse_changeable, typed
 
 Held = frozenset[tuple[tuple[str, Hashable], tuple[Hashable, Hashable]]]
 """What ghosts hold under their keys: a value, and before it a key that tells 1 from True."""
+
+ABOUT_GHOSTS = (GhostUpdate, GhostCheck)
 
 
 def check_held(statement: GhostUpdate | GhostCheck, ghosts: Container[str]) -> None:
@@ -62,7 +65,9 @@ class Ghosts:
     ) -> None:
         """Judge what a process says at the end of a step; ghosts change in ``work``."""
         for each in statements:
-            if isinstance(each, GhostUpdate | GhostCheck):
+            if type(each) is Sent:
+                continue
+            if isinstance(each, ABOUT_GHOSTS):
                 check_held(each, self.initial)
             if isinstance(each, Consumed) and each.failure:
                 failures.append(Failure("happens-before", each.failure, process, each.expected))

@@ -195,17 +195,22 @@ def uncover(value: Any) -> Hashable:
     return found
 
 
+PLAIN = frozenset((Part, Mark, int, bool, str, bytes))
+"""Types of which equal values of one type have the same content."""
+
+
 def typed(value: Any) -> Hashable:
     """A key that is equal for two values only if type and content are equal."""
-    if type(value) is Part:
-        return (Part, value)
+    kind = type(value)
+    if kind in PLAIN:
+        return (kind, value)
     if isinstance(value, tuple):
         return (type(value), tuple(typed(item) for item in value))
     if isinstance(value, Torn):
         return (Torn, typed(value.pieces))
     if isinstance(value, float):
         return (float, value.hex())
-    return (type(value), value)
+    return (kind, value)
 
 
 ENDURING = frozenset((int, bool, float, complex, str, bytes, range, type(None), Mark))
@@ -241,7 +246,11 @@ def changeable(value: Any) -> str:
     else:
         is_plain = issubclass(kind, Number) and not hasattr(value, "__dict__")
         return "" if is_plain else kind.__name__
-    return next(filter(None, map(changeable, inside)), "")
+    for each in inside:
+        found = "" if type(each) in ENDURING else changeable(each)
+        if found:
+            return found
+    return ""
 
 
 def refuse_changeable(value: Any, what: str = "a value") -> None:

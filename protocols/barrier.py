@@ -197,9 +197,8 @@ class Barrier(Protocol):
         top_bit = 1 << core.ranks.bit_length()
         amount = top_bit - (core.ranks - 1) if core.rank == 0 else 1
         word = self.shared[0]
-        before = await core.atomic(word, lambda old: (old + amount) % (2 * top_bit))
+        side = top_bit & await core.atomic(word, lambda old: (old + amount) % (2 * top_bit))
         self._enter(core, round)
-        side = before & top_bit
         await core.wait_until(word, lambda now: now & top_bit != side)
 
     async def by_put_wait(self, core: Core, round: int) -> None:

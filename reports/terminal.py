@@ -23,6 +23,8 @@ STYLES = {
     Answer.BROKEN: "bold magenta",
 }
 Facts = Iterable[tuple[str, str]]
+LINES_AT_A_TIME = 50
+"""Of a long drawing: printed one by one each takes as long as it takes to draw it."""
 
 
 def console_on(file: IO[str]) -> Console:
@@ -207,8 +209,10 @@ def print_trace(
     print_columns(console, [(_title(trace, verbose),), *under], indent=0)
     console.print()
     numbers = range(len(trace.steps)) if verbose else trace.shown
-    for line in draw(console, trace, numbers, verbose=verbose):
-        console.print(line, no_wrap=True, overflow="ignore", crop=False)
+    lines = list(draw(console, trace, numbers, verbose=verbose))
+    for first in range(0, len(lines), LINES_AT_A_TIME):
+        some = Text("\n").join(lines[first : first + LINES_AT_A_TIME])
+        console.print(some, no_wrap=True, overflow="ignore", crop=False)
     if trace.waiting:
         console.print()
         print_columns(console, wait_for_rows(trace.waiting))

@@ -29,6 +29,7 @@ from syncproof.models.nodes import same
 from syncproof.models.operations import Operation
 from syncproof.models.profiles import load_profile
 from syncproof.models.protocol import Protocol, Setting, parameter, role
+from syncproof.models.standing import Standing
 from syncproof.models.verdict import Answer, Verdict
 from syncproof.protocols.barrier import SCHEMES, Barrier
 from syncproof.registry import find
@@ -325,7 +326,7 @@ def test_adds_come_in_any_order(settings: dict[str, int], expected: bool) -> Non
 
 
 HANGING = {"reset", "equal", "sense", "count"}
-ORDER_MATTERS = {"sign_flip", "count_at_least"}
+ORDER_MATTERS = {"count_at_least"}
 """Barriers that hold, but who comes first shows in what is read."""
 
 
@@ -422,7 +423,11 @@ def test_a_sweep_that_leaves_a_trace_has_no_certificate() -> None:
 def test_sweep_faults_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without its own checks a sweep would be certified where it must not be."""
     made = instance(Tracking, ranks=2)
-    monkeypatch.setattr(Sweep, "_check_failed", lambda self, coroutine, complete: None)
+    with monkeypatch.context() as patch:
+        patch.setattr(Sweep, "_check_failed", lambda self, coroutine, complete: None)
+        assert by_either(made, {})
+    assert not by_either(made, {})
+    monkeypatch.setattr(Standing, "is_as_it_was", lambda *_: True)
     assert by_either(made, {})
 
 

@@ -67,6 +67,7 @@ def assert_all_right(found: Result) -> None:
     assert found.walked and not found.in_flight and not found.in_model
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "adversary",
     [

@@ -38,6 +38,7 @@ def compare(first: int, last: int) -> Counter[str]:
     return found
 
 
+@pytest.mark.heavy
 def test_reduced_search_agrees() -> None:
     """Terminal states and hangs are the full graph's, and all else where nothing is bad: 1,000."""
     found = compare(0, 1_000)

@@ -98,6 +98,7 @@ def compared(schedule: Schedule) -> tuple[Answer, Answer]:
     return by_graph, hangs if hangs is Answer.VIOLATED else explored(schedule)
 
 
+@pytest.mark.heavy
 def test_graph_and_exploration_agree() -> None:
     """The graph proves a random schedule exactly if exploration does, hangs each by themselves.
 

@@ -263,6 +263,7 @@ SCHEDULES = [
 ]
 
 
+@pytest.mark.heavy
 @pytest.mark.outside("java", "tlc")
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_observable_states_of_a_schedule(

@@ -70,6 +70,7 @@ class Closure:
         self._waiting: dict[int, list[int]] = {}
         self._arrived: dict[str, set[int]] = {}
         self._ready: deque[int] = deque()
+        self._loads: dict[Hashable, tuple[Evaluate, tuple[tuple[int, ...], ...]]] = {}
 
     # The run
 
@@ -257,7 +258,8 @@ class Closure:
     def _evaluation(self, operation: Operation, action: Action, cells: tuple[int, ...]) -> Evaluate:
         """What an operation gives on the values in all its cells."""
         lowering, kept = self.parts.lowering, frozen(operation)
-        whole = replace(action, cells=cells, waits=True)
+        is_whole = action.waits and action.cells == cells
+        whole = action if is_whole else replace(action, cells=cells, waits=True)
 
         def evaluate(values: tuple[int, ...]) -> Any:
             outcome = lowering.outcome(kept, (), whole, values)
@@ -385,13 +387,20 @@ class Closure:
     def _load_in_sweep(
         self, process: int, operation: Operation
     ) -> tuple[Evaluate, tuple[tuple[int, ...], ...]]:
-        try:
-            actions = self.parts.lowering.actions(operation, (), self._rank(process))
-        except UserError as error:
-            raise NotCertified(str(error)) from error
-        groups = self._groups(operation, process, actions)
-        cells = tuple(cell for group in groups for cell in group)
-        return self._evaluation(operation, actions[0], cells), groups
+        """What a load gives and the places that it reads, which its slot alone decides."""
+        slot = operation.slot
+        assert slot is not None
+        key = (process, operation.kind, slot.region.name, slot.rank, slot.number, slot.names)
+        found = self._loads.get(key)
+        if found is None:
+            try:
+                actions = self.parts.lowering.actions(operation, (), self._rank(process))
+            except UserError as error:
+                raise NotCertified(str(error)) from error
+            groups = self._groups(operation, process, actions)
+            cells = tuple(cell for group in groups for cell in group)
+            found = self._loads[key] = self._evaluation(operation, actions[0], cells), groups
+        return found
 
     def _may_find(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dis
 from functools import cache
 from types import CodeType, CoroutineType
-from typing import Any
+from typing import Any, TypeVar
 
 from syncproof.models.core import Unresolved
 from syncproof.models.errors import UserError
@@ -25,7 +25,10 @@ from syncproof.models.operations import (
 )
 from syncproof.models.saying import check_held
 from syncproof.models.shared import Shared
+from syncproof.models.standing import Standing
 from syncproof.models.values import token_text
+
+T = TypeVar("T")
 
 MOST_RUN_TWICE = 32
 """With more processes than this, only those of rank 0 are run a second time."""
@@ -37,6 +40,8 @@ RESUMING = ("RESUME", "JUMP_BACKWARD_NO_INTERRUPT", "CLEANUP_THROW", "END_SEND",
 
 NOBODY = -1
 """The number of no process."""
+SPARES = -2
+"""With a process taken away, the number of all its spares."""
 
 
 class NotCertified(Exception):
@@ -218,7 +223,8 @@ class LiveRoles:
         """
         fed, role, spares = self._fed[process], self.parts.roles[process], self._spares[process]
         assert fed is not None
-        self._look(NOBODY)
+        if self._running != SPARES - process:  # between those of one role sweeps look themselves
+            self._look(SPARES - process)
         before = [i for i, (at, _) in enumerate(spares) if at <= position]
         nearest = max(before, key=lambda i: spares[i][0], default=None)
         at, spare = (0, role.start()) if nearest is None else spares.pop(nearest)
@@ -249,10 +255,20 @@ class LiveRoles:
 
     def fingerprint(self, process: int, coroutine: CoroutineType[Any, Any, Any]) -> bytes:
         """The local state of a role; `NotCertified` where it cannot be told."""
+        return self._told(process, self._identity(process).fingerprint(coroutine))
+
+    def standing(self, process: int, coroutine: CoroutineType[Any, Any, Any]) -> Standing:
+        """Where a role stands, to see soon whether it comes back to there; `NotCertified` where it
+        cannot be told."""
+        return Standing(coroutine, self._told(process, self._identity(process).captured(coroutine)))
+
+    def _identity(self, process: int) -> Identity:
         if process not in self._identities:
             core = self.parts.roles[process].core
             self._identities[process] = Identity((self.parts.protocol, core), Operation)
-        found = self._identities[process].fingerprint(coroutine)
+        return self._identities[process]
+
+    def _told(self, process: int, found: T | Refusal) -> T:
         if isinstance(found, Refusal):
             raise NotCertified(f"{self.names[process]} may depend on a value read: {found.reason}")
         return found

@@ -30,6 +30,8 @@ class Outgoing:
 
     def overfull(self, packet: Packet, most: int) -> bool:
         """Whether a packet may be one too many in flight to one of its cells."""
+        if len(self._packets) < most:
+            return False
         for cell, _, _ in packet.writes:
             if sum(any(c == cell for c, _, _ in p.writes) for p, _ in self._packets) >= most:
                 return True
@@ -47,6 +49,8 @@ class Outgoing:
         """The put that was issued last is an earlier one from now on."""
         self._packets = [
             (packet._replace(own_put=False, place=0, is_signal=False), past)
+            if packet.own_put or packet.place or packet.is_signal
+            else (packet, past)
             for packet, past in self._packets
         ]
 

@@ -12,6 +12,7 @@ from syncproof.checkers.certificate.roles import LiveRoles, NotCertified
 from syncproof.models.identity import discard
 from syncproof.models.nodes import plain
 from syncproof.models.operations import Kind, Operation
+from syncproof.models.standing import Standing
 
 MOST_LOADS = 50_000
 """How many loads a sweep is tried on in all; one with a loop of its own has no end of them."""
@@ -46,7 +47,7 @@ class Sweep:
         self._roles, self._process, self._position = roles, process, position
         self._known, self._values, self._alternatives = known, values, alternatives
         self._as_run = tuple(map(plain, values))
-        self._fingerprint = b""
+        self._standing: Standing | None = None
         self._passed: Any = None
         self._loads = 0
 
@@ -81,15 +82,16 @@ class Sweep:
         surely happened then. ``options`` keeps what there is behind the loads before."""
         roles, process = self._roles, self._process
         coroutine = roles.spare(process, self._position)
-        if not self._fingerprint:
-            self._fingerprint = roles.fingerprint(process, coroutine)
+        if self._standing is None:
+            self._standing = roles.standing(process, coroutine)
         known, complete, left = self._known, True, []
         values: list[Any] = []
         operation = _next(coroutine, None)
         while operation.kind not in (Kind.SWEEP_BEGIN, Kind.SWEEP_END):
             before = tuple(path[: len(values)])
             if before not in options:
-                options[before] = self._alternatives(operation, known, after)
+                # What has most writes comes last: the coroutine that passes is done with failing.
+                options[before] = self._alternatives(operation, known, after)[::-1]
             if len(values) == len(path):
                 path.append(0)
             self._loads += 1
@@ -116,8 +118,12 @@ class Sweep:
             raise NotCertified(f"a sweep of {roles.names[process]} may wait in vain")
         if roles.parts.roles[process].said:
             raise NotCertified(f"a sweep of {roles.names[process]} that failed made a statement")
-        if roles.fingerprint(process, coroutine) != self._fingerprint:
-            raise NotCertified(f"a sweep of {roles.names[process]} that failed left a trace")
+        stood = self._standing
+        assert stood is not None
+        if not stood.is_as_it_was(coroutine):
+            self._standing = roles.standing(process, coroutine)
+            if self._standing.fingerprint != stood.fingerprint:
+                raise NotCertified(f"a sweep of {roles.names[process]} that failed left a trace")
         roles.keep(process, self._position, coroutine)
 
     def _check_passed(self, coroutine: CoroutineType[Any, Any, Any]) -> None:

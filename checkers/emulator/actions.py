@@ -8,6 +8,7 @@ from syncproof.models.lowering import ActionKind
 from syncproof.models.nodes import Node
 from syncproof.models.operations import Kind
 
+WAIT_UNTIL = Kind.WAIT_UNTIL
 ACTIONS = {
     events.ISSUE: (ActionKind.ISSUE,),
     events.STORE: (ActionKind.WRITE,),
@@ -34,7 +35,7 @@ def is_at(node: Node, event: Event) -> bool:
     """Whether a process at ``node`` stands at such an operation."""
     if node.operation is None:
         return False
-    waits = node.operation.kind is Kind.WAIT_UNTIL
+    waits = node.operation.kind is WAIT_UNTIL
     if event.do == events.WAIT:
         return waits
     return not (event.do == events.READ and waits)

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from syncproof.models.errors import UserError
 from syncproof.models.values import SENTINEL, Part, typed
 
+OF_SENTINEL = typed(SENTINEL)
 LEAD = 32
 MOST_KNOWN = 1 << 17
 """Byte strings whose meaning is kept; what is in memory or in flight is never forgotten."""
@@ -50,6 +51,15 @@ class Shape(NamedTuple):
         return sum(length for _, length in self.ranges)
 
 
+@dataclass(eq=False)
+class Known:
+    """What is known of the cells of one shape: the bytes of values, and what bytes mean."""
+
+    shape: Shape
+    bytes_of: dict[Any, bytes] = field(default_factory=dict)
+    meaning: dict[bytes, Any] = field(default_factory=dict)
+
+
 @dataclass(frozen=True)
 class Garbage:
     """Bytes that nobody has put as a whole."""
@@ -79,24 +89,39 @@ class Content:
             )
         self.format, self.domain = FORMATS[number_format], domain
         self.sentinel = self.format.sentinel if sentinel is None else sentinel
-        self._bytes: dict[tuple[Any, Shape], bytes] = {}
-        self._meaning: dict[tuple[Shape, bytes], Any] = {}
+        self._known: dict[Shape, Known] = {}
+        self._masks: dict[int, int] = {}
+
+    def of(self, shape: Shape) -> Known:
+        """What is known of the cells of a shape."""
+        found = self._known.get(shape)
+        if found is None:
+            found = self._known[shape] = Known(shape)
+        return found
 
     def encode(self, value: Any, shape: Shape) -> bytes:
         """The bytes of ``value`` in a cell of this shape; `UserError` for a number too large."""
-        key = (value if type(value) is Part else typed(value), shape)
-        found = self._bytes.get(key)
-        if found is None:
-            found = self._bytes[key] = self._made(value, shape)
-            self._meaning.setdefault((shape, found), value)
-        return found
+        return self.encoded(value, self.of(shape))
 
     def decode(self, data: bytes, shape: Shape) -> Any:
         """The value that bytes mean: the first that was encoded so, a number, or `Garbage`."""
-        known = self._meaning.get((shape, data))
-        if known is None and (shape, data) not in self._meaning:
-            known = self._number(data, shape)
-        return known
+        return self.decoded(data, self.of(shape))
+
+    def encoded(self, value: Any, known: Known) -> bytes:
+        """`encode` for cells of which somebody keeps what is known."""
+        key = value if type(value) is Part else typed(value)
+        found = known.bytes_of.get(key)
+        if found is None:
+            found = known.bytes_of[key] = self._made(value, known.shape)
+            known.meaning.setdefault(found, value)
+        return found
+
+    def decoded(self, data: bytes, known: Known) -> Any:
+        """`decode` for cells of which somebody keeps what is known."""
+        value = known.meaning.get(data)
+        if value is None and data not in known.meaning:
+            value = self._number(data, known.shape)
+        return value
 
     def same(self, one: Any, other: Any) -> bool:
         """Whether two values have the same bytes, in whatever cell."""
@@ -111,25 +136,27 @@ class Content:
 
     def is_crowded(self) -> bool:
         """Whether it is time to `forget`."""
-        return len(self._meaning) > MOST_KNOWN
+        return sum(len(known.meaning) for known in self._known.values()) > MOST_KNOWN
 
     def forget(self, kept: Iterable[tuple[Shape, bytes]]) -> None:
-        """Forget what half of the byte strings mean, the oldest; never one of ``kept``."""
+        """Forget what half of the byte strings mean, of each shape the oldest; never one of
+        ``kept``."""
         needed = set(kept)
-        recent = len(self._meaning) // 2
-        self._meaning = {
-            key: value
-            for number, (key, value) in enumerate(self._meaning.items())
-            if number >= recent or key in needed
-        }
-        self._bytes = {}
+        for shape, known in self._known.items():
+            recent = len(known.meaning) // 2
+            known.meaning = {
+                data: value
+                for number, (data, value) in enumerate(known.meaning.items())
+                if number >= recent or (shape, data) in needed
+            }
+            known.bytes_of = {}
 
     def _key(self, value: Any) -> Any:
         """What the bytes of a value depend on."""
         if isinstance(value, Part) and self.domain:
             number = int.from_bytes(hashlib.blake2b(repr(value.key).encode()).digest()[:4], "big")
             number %= self.domain
-            return typed(SENTINEL) if not number else ("content", number, value.field)
+            return OF_SENTINEL if not number else ("content", number, value.field)
         return typed(value)
 
     def _made(self, value: Any, shape: Shape) -> bytes:
@@ -138,6 +165,9 @@ class Content:
         if type(value) is int:
             return b"".join(_number_bytes(value, length) for _, length in shape.ranges)
         key = self._key(value)
+        if len(shape.ranges) == 1:
+            ((offset, length),) = shape.ranges
+            return self._stream(value, key, offset + length)[offset : offset + length]
         last = max(offset + length for offset, length in shape.ranges)
         whole = self._stream(value, key, last)
         return b"".join(whole[offset : offset + length] for offset, length in shape.ranges)
@@ -147,13 +177,21 @@ class Content:
         if isinstance(value, bytes):
             return value[:size].ljust(size, b"\0")
         width = self.format.size
-        if key == typed(SENTINEL):
+        if key == OF_SENTINEL:
             return self.sentinel.to_bytes(width, "little") * -(-size // width)
         raw = hashlib.shake_128(repr(key).encode()).digest(size + size % width)
         if not isinstance(value, Part):
             return raw
-        mask = int.from_bytes(self.format.mask.to_bytes(width, "little") * (len(raw) // width))
-        return (int.from_bytes(raw) & mask).to_bytes(len(raw))
+        return (int.from_bytes(raw) & self._mask(len(raw))).to_bytes(len(raw))
+
+    def _mask(self, size: int) -> int:
+        """What keeps ``size`` random bytes finite numbers."""
+        found = self._masks.get(size)
+        if found is None:
+            width = self.format.size
+            numbers = self.format.mask.to_bytes(width, "little") * (size // width)
+            found = self._masks[size] = int.from_bytes(numbers)
+        return found
 
     def _number(self, data: bytes, shape: Shape) -> Any:
         first = shape.ranges[0][1]

@@ -49,7 +49,7 @@ class Recorder:
 
     def tell_all(self) -> None:
         """Pass on what was noted."""
-        if self._listen is not None:
+        if self._told and self._listen is not None:
             told, self._told = self._told, []
             for event in told:
                 self._listen(event)

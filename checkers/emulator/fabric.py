@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from random import Random
 
 from syncproof.checkers.emulator import events
@@ -100,16 +100,18 @@ class Fabric:
         """Change cells in one step."""
         if self.has_views:
             self._remember([cell for cell, _ in stores])
+        memory = self.memory
         for cell, data in stores:
-            self.memory.write(cell, data)
+            memory.write(cell, data)
             if self.has_twins:
                 self._propagate_later(cell, data)
-        for rank in dict.fromkeys(self.memory.places[cell].rank for cell, _ in stores):
-            self._wake_watchers(rank)
+        for rank in dict.fromkeys([memory.ranks[cell] for cell, _ in stores]):
+            if self.watchers[rank]:
+                self._wake_watchers(rank)
 
     def seen(self, rank: int, cell: int) -> bytes:
         """The bytes that a rank sees in a cell."""
-        if self.has_twins and self.memory.places[cell].rank != rank:
+        if self.has_twins and self.memory.ranks[cell] != rank:
             return self.others[cell]
         return self.memory.read(cell)
 
@@ -151,20 +153,24 @@ class Fabric:
         for number, late in enumerate(flights):
             late.put = self._puts
             profile = self.between(process.rank, late.target)
-            for early in _rivals(process, late, flights[:number], profile):
-                if lands_behind(early, late, profile) or is_fenced(early, late, process.fences):
-                    late.lands_after.add(early)
-                if source_read_behind(early, late, profile):
-                    late.reads_after.add(early)
+            rivals = _rivals(process, late, flights[:number], profile)
+            if rivals:
+                _hold_back(process, late, rivals, profile)
             self._take_off(late)
             process.flights.add(late)
             for cell in late.cells:
-                process.to_cell.setdefault(cell, []).append(late)
+                there = process.to_cell.get(cell)
+                if there is None:
+                    process.to_cell[cell] = [late]
+                else:
+                    there.append(late)
 
     def _take_off(self, late: Flight) -> None:
         self._taken_off += 1
         late.number = self._taken_off
-        for early in late.lands_after | late.reads_after:
+        for early in (late.lands_after or set()) | (late.reads_after or set()):
+            if early.holds is None:
+                early.holds = []
             early.holds.append(late)
         self.in_flight.add(late)
         if late.is_free:
@@ -213,12 +219,12 @@ class Fabric:
         self.free.discard(flight)
         self.in_flight.discard(flight)
         stores = [(w.cell, self.landing(w)) for w in flight.writes]
-        cells, data = flight.cells, tuple(each for _, each in stores)
+        cells, data = flight.cells, tuple([each for _, each in stores])
         if flight.owner < 0:
             (cell,) = cells
             self.others[cell] = data[0]
             self.recorder.tell(Event(events.PROPAGATE, len(self.processes), cells, data))
-            rank = self.memory.places[cell].rank
+            rank = self.memory.ranks[cell]
             self.memory.versions[rank] += 1
             self._wake_watchers(rank)
         else:
@@ -229,7 +235,8 @@ class Fabric:
             for cell in cells:
                 owner.to_cell[cell].remove(flight)
             self.wake(owner)
-        self._release(flight, landed=True)
+        if flight.holds:
+            self._release(flight.holds, flight, landed=True)
 
     def _read_source(self, flight: Flight) -> None:
         memory, rank = self.memory, self.processes[flight.owner].rank
@@ -238,16 +245,17 @@ class Fabric:
             value = memory.value(source, self.seen(rank, source))
             write.data = memory.bytes_of(write.cell, value)
         self.recorder.tell(Event(events.READ_SOURCE, flight.owner, cells))
-        flight.reads_after.clear()
+        flight.reads_after = None
         if not flight.is_free:
             self.free.discard(flight)
-        self._release(flight, landed=False)
+        self._release(flight.holds or (), flight, landed=False)
         self.wake(self.processes[flight.owner])
 
-    def _release(self, flight: Flight, landed: bool) -> None:
-        for late in flight.holds:
-            late.reads_after.discard(flight)
-            if landed:
+    def _release(self, held: Iterable[Flight], flight: Flight, landed: bool) -> None:
+        for late in held:
+            if late.reads_after:
+                late.reads_after.discard(flight)
+            if landed and late.lands_after:
                 late.lands_after.discard(flight)
             if late.is_free and late in self.in_flight:
                 self._set_free(late)
@@ -266,7 +274,7 @@ class Fabric:
         late = Flight(0, -1, -1, 0, (Write(cell, data),))
         before = self._last_twin.get(cell)
         if before is not None and before in self.in_flight:
-            late.lands_after.add(before)
+            late.lands_after = {before}
         self._last_twin[cell] = late
         self._take_off(late)
 
@@ -291,11 +299,25 @@ class Fabric:
 
 def _rivals(
     process: Emulated, late: Flight, own: Sequence[Flight], profile: Profile
-) -> Iterable[Flight]:
+) -> Collection[Flight]:
     """What can have to be ahead of ``late``: where puts are in no order, only what goes to the
     same cells and the atoms of its own put."""
     is_plain = not (late.is_get or late.is_signal or late.sources)
     if profile.ordering == "none" and is_plain and not process.fences:
-        same = [each for cell in late.cells for each in process.to_cell.get(cell, ())]
-        return dict.fromkeys([*same, *own])
+        to_cell = process.to_cell
+        same = [each for cell in late.cells if cell in to_cell for each in to_cell[cell]]
+        return dict.fromkeys([*same, *own]) if same else own
     return process.flights
+
+
+def _hold_back(
+    process: Emulated, late: Flight, rivals: Collection[Flight], profile: Profile
+) -> None:
+    """Note behind which of its rivals a flight lands, and is read."""
+    lands = [
+        early
+        for early in rivals
+        if lands_behind(early, late, profile) or is_fenced(early, late, process.fences)
+    ]
+    reads = [early for early in rivals if source_read_behind(early, late, profile)]
+    late.lands_after, late.reads_after = set(lands) or None, set(reads) or None

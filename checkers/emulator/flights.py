@@ -16,7 +16,7 @@ from syncproof.models.fabric import Profile
 ALL_RANKS = -1
 
 
-@dataclass
+@dataclass(slots=True)
 class Write:
     """What lands in one cell: bytes, or a number that is added."""
 
@@ -26,7 +26,7 @@ class Write:
     is_add: bool = False
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Flight:
     """One atom of a put, copy or add on its way from process ``owner`` to memory of ``target``.
 
@@ -46,13 +46,14 @@ class Flight:
     atom: int = 0
     is_last: bool = True
     is_signal: bool = False
-    lands_after: set[Flight] = field(default_factory=set)
-    reads_after: set[Flight] = field(default_factory=set)
-    holds: list[Flight] = field(default_factory=list)
+    lands_after: set[Flight] | None = None
+    reads_after: set[Flight] | None = None
+    holds: list[Flight] | None = None
     due: float = 0.0
+    cells: tuple[int, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.cells = tuple(each.cell for each in self.writes)
+        self.cells = tuple([each.cell for each in self.writes])
 
     @property
     def is_free(self) -> bool:
@@ -112,35 +113,38 @@ Thing = TypeVar("Thing")
 
 
 class Bag(Generic[Thing]):
-    """A set from which one can be drawn at random, and that is walked in the order of arrival."""
+    """A set from which one can be drawn at random, and that is walked in the order of arrival.
+
+    ``things`` are those that are in it, to be read and not changed.
+    """
 
     def __init__(self) -> None:
-        self._things: list[Thing] = []
+        self.things: list[Thing] = []
         self._at: dict[Thing, int] = {}
 
     def add(self, thing: Thing) -> None:
         if thing not in self._at:
-            self._at[thing] = len(self._things)
-            self._things.append(thing)
+            self._at[thing] = len(self.things)
+            self.things.append(thing)
 
     def discard(self, thing: Thing) -> None:
         at = self._at.pop(thing, None)
         if at is None:
             return
-        last = self._things.pop()
+        last = self.things.pop()
         if last is not thing:
-            self._things[at] = last
+            self.things[at] = last
             self._at[last] = at
 
     def draw(self, random: random.Random) -> Thing:
         """One of them, each as likely as any other."""
-        return self._things[int(random.random() * len(self._things))]
+        return self.things[int(random.random() * len(self.things))]
 
     def __contains__(self, thing: object) -> bool:
         return thing in self._at
 
     def __iter__(self) -> Iterator[Thing]:
-        return iter(self._things)
+        return iter(self.things)
 
     def __len__(self) -> int:
-        return len(self._things)
+        return len(self.things)

@@ -6,7 +6,6 @@ It takes only steps of which it is sure; for all others `Walk` asks the system i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import chain
 from typing import cast
 
 from syncproof.checkers.emulator import events
@@ -33,20 +32,21 @@ BytesOf = Callable[[int, int], bytes]
 """The bytes that a value number stands for in a cell."""
 
 
+SYNC, QUIET = ActionKind.SYNC, ActionKind.QUIET
+LOOKING = (ActionKind.READ, ActionKind.UPDATE)
+
+
 class Flying:
     """A packet in flight, with those that must land, or be read, before it."""
 
-    __slots__ = ("after", "followers", "packet", "read_after")
+    __slots__ = ("after", "cells", "followers", "packet", "read_after")
 
     def __init__(self, packet: Packet) -> None:
         self.packet = packet
+        self.cells = tuple([cell for cell, _, _ in packet.writes])
         self.after: set[Flying] = set()
         self.read_after: set[Flying] = set()
         self.followers: list[Flying] = []
-
-    @property
-    def cells(self) -> tuple[int, ...]:
-        return tuple([cell for cell, _, _ in self.packet.writes])
 
 
 class Box:
@@ -60,12 +60,17 @@ class Box:
     def add(self, each: Flying) -> None:
         """Send off a packet whose dependencies are known."""
         self.flying[each] = None
-        for early in each.after | each.read_after:
-            early.followers.append(each)
+        if each.after or each.read_after:
+            for early in each.after | each.read_after:
+                early.followers.append(each)
         if each.packet.is_fence:
             self.fences[each] = None
+        to_cell = self.to_cell
         for cell in each.cells:
-            self.to_cell.setdefault(cell, []).append(each)
+            if cell in to_cell:
+                to_cell[cell].append(each)
+            else:
+                to_cell[cell] = [each]
 
     def remove(self, each: Flying) -> None:
         """It has landed, and so has every fence that waited for nothing else."""
@@ -86,8 +91,9 @@ class Box:
         """All that can have to precede ``late``: where puts are in no order, few."""
         if profile.ordering != "none" or late.is_get or late.is_fence or late.is_signal:
             return self.flying
-        same = chain.from_iterable(self.to_cell.get(cell, ()) for cell, _, _ in late.writes)
-        return dict.fromkeys(chain(same, self.fences, own))
+        to_cell = self.to_cell
+        same = [each for cell, _, _ in late.writes if cell in to_cell for each in to_cell[cell]]
+        return dict.fromkeys([*same, *self.fences, *own]) if same or self.fences else own
 
     def elements(self) -> Outbox:
         """As the model writes it."""
@@ -95,7 +101,7 @@ class Box:
         return canonical(
             [
                 Element(
-                    each.packet._replace(own_put=False, place=0, is_signal=False),
+                    _settled(each.packet),
                     tuple(sorted(number[e] for e in each.after)),
                     tuple(sorted(number[e] for e in each.read_after)),
                 )
@@ -144,11 +150,12 @@ class InPlace:
     def take(self, event: Event) -> bool:
         """Take a step; False, and nothing is changed, unless exactly one step of the model is
         surely the event's."""
-        if event.do == events.LAND:
+        do = event.do
+        if do == events.LAND:
             return self._land(event)
-        if event.do == events.READ_SOURCE:
+        if do == events.READ_SOURCE:
             return self._read_source(event)
-        return event.do not in events.OF_THE_FABRIC and self._step(event)
+        return do not in events.OF_THE_FABRIC and self._step(event)
 
     # The fabric
 
@@ -206,42 +213,40 @@ class InPlace:
         node = self._nodes[event.process]
         if node.state != "run" or not is_at(node, event):
             return False
-        kinds = kinds_of(event)
-        found = [
-            number
-            for number, action in enumerate(node.actions)
-            if action.kind in kinds
-            and (not event.data or action.cells[: len(event.cells)] == event.cells)
-        ]
+        found = _fitting(node.actions, event)
         if len(found) != 1:
             return False
-        action = node.actions[found[0]]
-        if action.kind is ActionKind.SYNC:
-            return self._meet(event.process, action)
+        process, action = event.process, node.actions[found[0]]
+        kind, work, first = action.kind, self._work, self._first
+        if kind is SYNC:
+            return self._meet(process, action)
         values: tuple[int, ...] = ()
-        if action.kind in (ActionKind.READ, ActionKind.UPDATE):
-            values = tuple([self._work[self._first + cell] for cell in action.cells])
-            if not self._have(event, values) or self._holds_back(event.process, action):
+        if kind in LOOKING:
+            values = tuple([work[first + cell] for cell in action.cells])
+            if not self._have(event, values):
                 return False
-        elif action.kind is ActionKind.QUIET and not self._is_quiet(event.process, action.target):
+            if action.ordered and self._holds_back(process, action):
+                return False
+        elif kind is QUIET and not self._is_quiet(process, action.target):
             return False
-        edge = self._automata[event.process].edge(node, found[0], values)
+        edge = self._automata[process].edge(node, found[0], values)
         if edge is None:
             return False
         if action.packets:
-            self._issue(event.process, action)
+            self._issue(process, action)
         for cell, value, mode in action.writes:
-            at = self._first + cell
-            self._work[at] = self._sum(self._work[at], value) if mode == ADD else value
-        self._go(event.process, edge)
+            at = first + cell
+            work[at] = self._sum(work[at], value) if mode == ADD else value
+        self._go(process, edge)
         return True
 
     def _have(self, event: Event, values: tuple[int, ...]) -> bool:
         """Whether values have the bytes that were read."""
-        return all(
-            self._bytes_of(cell, value) == data
-            for cell, value, data in zip(event.cells, values, event.data, strict=False)
-        )
+        bytes_of = self._bytes_of
+        for cell, value, data in zip(event.cells, values, event.data, strict=False):
+            if bytes_of(cell, value) != data:
+                return False
+        return True
 
     def _go(self, process: int, edge: Edge) -> None:
         for cell, value in edge.writes:
@@ -284,7 +289,7 @@ class InPlace:
             box.add(late)
             own.append(late)
         for each in own:
-            each.packet = each.packet._replace(own_put=False, place=0, is_signal=False)
+            each.packet = _settled(each.packet)
 
     def _is_quiet(self, process: int, target: int) -> bool:
         flying = [each.packet for each in self._boxes[process].flying]
@@ -294,8 +299,6 @@ class InPlace:
 
     def _holds_back(self, process: int, action: Action) -> bool:
         """Whether an earlier put of the process must land before this get or atomic."""
-        if not action.ordered:
-            return False
         profile = self._automata[process].profile_to(action.target)
         is_get = action.kind is ActionKind.READ
         writes = tuple([(cell, -1, SET) for cell in action.cells])
@@ -303,6 +306,25 @@ class InPlace:
         probe = Packet(writes, reads, action.target, action.queue, False, 0, False, is_get, False)
         flying = self._boxes[process].flying
         return any(must_precede(each.packet, probe, profile) for each in flying)
+
+
+def _fitting(actions: Sequence[Action], event: Event) -> list[int]:
+    """Which actions can be an event's, by what they do and where."""
+    kinds, cells = kinds_of(event), event.cells
+    if not event.data:
+        return [i for i, action in enumerate(actions) if action.kind in kinds]
+    count = len(cells)
+    return [
+        i
+        for i, action in enumerate(actions)
+        if action.kind in kinds and action.cells[:count] == cells
+    ]
+
+
+def _settled(packet: Packet) -> Packet:
+    """A packet without what only orders it against the others of its own put."""
+    writes, reads, target, queue, _, _, _, is_get, is_fence = packet
+    return Packet(writes, reads, target, queue, False, 0, False, is_get, is_fence)
 
 
 def _is_meeting(action: Action, other: Action) -> bool:

@@ -19,6 +19,7 @@ from syncproof.models.system import System
 from syncproof.models.transitions import Features, State
 from syncproof.models.values import Values
 
+SWEEPS = frozenset((Kind.SWEEP_BEGIN, Kind.SWEEP_END))
 NODES_KEPT = 8
 """The nodes behind the current one that are kept: a step is made of what it leaves, too."""
 
@@ -53,11 +54,12 @@ class LiveAutomaton(Automaton):
     def edge(self, node: Node, action: int, values: tuple[int, ...]) -> Edge | None:
         """The step of ``node`` by its ``action``; None if it blocks or is not asked for."""
         key = (action, values)
-        if key not in node.edges:
-            if self.accept is not None and not self.accept(values):
-                return None
-            node.edges[key] = self._make_edge(node, node.actions[action], values)
-        return node.edges[key]
+        if key in node.edges:
+            return node.edges[key]
+        if self.accept is not None and not self.accept(values):
+            return None
+        edge = node.edges[key] = self._make_edge(node, node.actions[action], values)
+        return edge
 
     def _make_edge(self, node: Node, action: Action, values: tuple[int, ...]) -> Edge | None:
         outcome = self._lowering.outcome(node.operation, node.progress, action, values)
@@ -86,7 +88,7 @@ class LiveAutomaton(Automaton):
                 value = None
                 if not isinstance(found, Operation):
                     raise UserError(f"a role awaits {type(found).__name__}, not an operation")
-                if found.kind not in (Kind.SWEEP_BEGIN, Kind.SWEEP_END):
+                if found.kind not in SWEEPS:
                     operation = self._kept(found)
         except StopIteration:
             pass

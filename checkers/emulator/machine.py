@@ -33,10 +33,13 @@ from syncproof.models.operations import (
     Sent,
     Statement,
 )
+from syncproof.models.saying import ABOUT_GHOSTS
 from syncproof.models.transitions import PROPERTIES
 from syncproof.models.values import Block, Payload, uncover
 
 MOST_TOKENS = 200_000
+SWEEP_BEGIN = Kind.SWEEP_BEGIN
+SWEEPS = (SWEEP_BEGIN, Kind.SWEEP_END)
 Draw = Callable[[Hashable, Sequence[Any]], Any]
 """What a choice by this name, among these values, is."""
 
@@ -161,7 +164,8 @@ class Machine:
             raise self._raised(process, error, f"{type(error).__name__}: {error}") from error
         finally:
             self.inside = None
-        self._hear(process)
+        if process.said:
+            self._hear(process)
         if process.is_done and process.flights:
             self.fail("quiescent", "returns while its puts are in flight", process)
 
@@ -171,15 +175,14 @@ class Machine:
             operation = process.coroutine.send(value)
             if not isinstance(operation, Operation):
                 raise UserError(f"awaits {type(operation).__name__}, not an operation of its core")
-            if operation.kind is Kind.SWEEP_BEGIN and not process.in_sweep:
-                process.in_sweep = True
-                process.swept = {}
-            elif operation.kind is Kind.SWEEP_END:
-                process.in_sweep = False
-            else:
+            if operation.kind not in SWEEPS or (operation.kind is SWEEP_BEGIN and process.in_sweep):
                 kept = self._mutated(process, operation)
                 if kept is not None:
                     return kept
+            else:
+                process.in_sweep = operation.kind is SWEEP_BEGIN
+                if process.in_sweep:
+                    process.swept = {}
             value = None
 
     def _mutated(self, process: Emulated, operation: Operation) -> Operation | None:
@@ -218,7 +221,7 @@ class Machine:
                 self.fail("checks", each.message, process)
             elif isinstance(each, Reached):
                 self.reached.add(each.name)
-            elif isinstance(each, GhostUpdate | GhostCheck):
+            elif isinstance(each, ABOUT_GHOSTS):
                 self._ghost(process, each)
 
     def _count(self, key: Hashable) -> list[int]:

@@ -26,7 +26,8 @@ class Matching:
 
     def __init__(self, system: System, shapes: Sequence[Shape], content: Content) -> None:
         self.system, self.shapes, self.content = system, shapes, content
-        self._bytes: dict[tuple[int, Shape], bytes] = {}
+        of_shape: dict[Shape, dict[int, bytes]] = {shape: {} for shape in shapes}
+        self._bytes = [of_shape[shape] for shape in shapes]
 
     def allowed(self, state: State, event: Event) -> Iterator[Transition]:
         """The transitions from a state that do what the event did, with the same bytes."""
@@ -78,10 +79,11 @@ class Matching:
 
     def bytes_of(self, cell: int, value: int) -> bytes:
         """The bytes that a value number stands for in a cell."""
-        key = (value, self.shapes[cell])
-        found = self._bytes.get(key)
+        known = self._bytes[cell]
+        found = known.get(value)
         if found is None:
-            found = self._bytes[key] = self.content.encode(self.system.values[value], key[1])
+            found = self.content.encode(self.system.values[value], self.shapes[cell])
+            known[value] = found
         return found
 
     def _places(self, event: Event) -> tuple[int, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from syncproof.checkers.emulator.content import Content, Shape
@@ -23,6 +23,17 @@ class Place:
     rank: int
     ranges: Ranges
     shape: Shape
+
+
+@dataclass(eq=False)
+class Area:
+    """The cells of a slot: ``named`` has each with its field and the first byte of its atom,
+    ``fields`` those of each field, ``atoms`` those that are read together, by the reading rank."""
+
+    cells: Cells
+    named: tuple[tuple[int, str, int], ...]
+    fields: tuple[tuple[str, Cells], ...]
+    atoms: dict[int, tuple[Cells, ...]] = field(default_factory=dict)
 
 
 class Memory:
@@ -48,25 +59,39 @@ class Memory:
             size += -(-region.blocks * region.block // ALIGNMENT) * ALIGNMENT
         self.arrays = [bytearray(size) for _ in range(ranks)]
         self.places = places_of(layout, atomicity, self.base)
+        self.ranks = [place.rank for place in self.places]
         self.versions = [0] * ranks
         self.lines = cache_lines(layout)
         self.line_of = {cell: n for n, cells in enumerate(self.lines) for cell in cells}
-        self._known: dict[Slot, tuple[tuple[int, str, int], ...]] = {}
+        self.known = [content.of(place.shape) for place in self.places]
+        views = [memoryview(array) for array in self.arrays]
+        self._pieces = [_pieces(views[place.rank], place.ranges) for place in self.places]
+        self._areas: dict[tuple[Region, int, int, tuple[str, ...]], Area] = {}
         self._atoms: dict[tuple[Cells, int], tuple[tuple[int, Cells], ...]] = {}
         for cell, value in enumerate(initial):
             self.write(cell, content.encode(value, self.places[cell].shape))
         self.initial = [self.read(cell) for cell in range(len(self.places))]
 
-    def cells_of(self, slot: Slot) -> tuple[tuple[int, str, int], ...]:
-        """The cells of a slot as (cell, field, first byte of its atom)."""
-        found = self._known.get(slot)
+    def area(self, slot: Slot) -> Area:
+        """The cells of a slot."""
+        key = (slot.region, slot.rank, slot.number, slot.names)
+        found = self._areas.get(key)
         if found is None:
             cells = self.layout.cells
-            found = self._known[slot] = tuple(
+            named = tuple(
                 (cell, field, cells[cell].first_byte)
                 for cell, field, _ in self.layout.cells_of(slot)
             )
+            of_field: dict[str, Cells] = {}
+            for cell, name, _ in named:
+                of_field[name] = (*of_field.get(name, ()), cell)
+            cells_in = tuple(cell for cell, _, _ in named)
+            found = self._areas[key] = Area(cells_in, named, tuple(of_field.items()))
         return found
+
+    def cells_of(self, slot: Slot) -> tuple[tuple[int, str, int], ...]:
+        """The cells of a slot as (cell, field, first byte of its atom)."""
+        return self.area(slot).named
 
     def atoms(self, cells: Cells, atomicity: int) -> tuple[tuple[int, Cells], ...]:
         """The cells that move together, in ascending order of their bytes."""
@@ -82,30 +107,33 @@ class Memory:
 
     def read(self, cell: int) -> bytes:
         """The bytes of a cell."""
-        place = self.places[cell]
-        array = self.arrays[place.rank]
-        if len(place.ranges) == 1:
-            first, length = place.ranges[0]
-            return bytes(array[first : first + length])
-        return b"".join(bytes(array[first : first + n]) for first, n in place.ranges)
+        pieces = self._pieces[cell]
+        return pieces[0].tobytes() if len(pieces) == 1 else b"".join(pieces)
 
     def write(self, cell: int, data: bytes) -> None:
         """Change the bytes of a cell."""
-        place = self.places[cell]
-        array = self.arrays[place.rank]
-        start = 0
-        for first, length in place.ranges:
-            array[first : first + length] = data[start : start + length]
-            start += length
-        self.versions[place.rank] += 1
+        pieces = self._pieces[cell]
+        if len(pieces) == 1:
+            pieces[0][:] = data
+        else:
+            start = 0
+            for piece in pieces:
+                piece[:] = data[start : start + len(piece)]
+                start += len(piece)
+        self.versions[self.ranks[cell]] += 1
 
     def value(self, cell: int, data: bytes) -> Any:
         """What bytes of a cell mean."""
-        return self.content.decode(data, self.places[cell].shape)
+        return self.content.decoded(data, self.known[cell])
 
     def bytes_of(self, cell: int, value: Any) -> bytes:
         """What a value is in a cell."""
-        return self.content.encode(value, self.places[cell].shape)
+        return self.content.encoded(value, self.known[cell])
+
+
+def _pieces(view: memoryview, ranges: Ranges) -> tuple[memoryview, ...]:
+    """Windows on the bytes of a cell, to read and to write."""
+    return tuple(view[first : first + length] for first, length in ranges)
 
 
 def places_of(layout: Layout, atomicity: int, base: Mapping[str, int]) -> list[Place]:
@@ -153,9 +181,9 @@ def _ranges(region: Region, layout: Layout, atomicity: int) -> dict[tuple[int, s
         kind = fields_in(region, first, last)
         if number in kept:
             latest[kind] = number
-        for field in kind:
-            start = _start_of(region, field)
-            begin, end = max(first, start), min(last, start + region.fields[field])
-            key = (latest[kind], field)
+        for name in kind:
+            start = _start_of(region, name)
+            begin, end = max(first, start), min(last, start + region.fields[name])
+            key = (latest[kind], name)
             found[key] = (*found.get(key, ()), (begin, end - begin))
     return found

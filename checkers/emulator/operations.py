@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from syncproof.checkers.emulator import events
 from syncproof.checkers.emulator.events import Event
 from syncproof.checkers.emulator.flights import ALL_RANKS, Flight, Write
 from syncproof.checkers.emulator.machine import Machine, slot_of
-from syncproof.checkers.emulator.memory import Cells
+from syncproof.checkers.emulator.memory import Area, Cells
 from syncproof.checkers.emulator.processes import CacheLine, Emulated
 from syncproof.checkers.emulator.stepping import blocked, done
 from syncproof.checkers.emulator.stores import copy, put, put_with_signal, writes_of
@@ -18,7 +18,8 @@ from syncproof.models.memory import Slot
 from syncproof.models.operations import Kind, Operation
 from syncproof.models.values import Block, Opaque, Torn, typed
 
-SENDING = (Kind.PUT, Kind.ADD, Kind.PUT_WITH_SIGNAL, Kind.PUT_NBI, Kind.GET_NBI)
+SENDING = frozenset((Kind.PUT, Kind.ADD, Kind.PUT_WITH_SIGNAL, Kind.PUT_NBI, Kind.GET_NBI))
+WAIT_UNTIL = Kind.WAIT_UNTIL
 MOST_IN_FLIGHT = 256
 """Atoms of one process on their way; a put beyond that waits until one has landed."""
 
@@ -51,52 +52,65 @@ def step(machine: Machine, process: Emulated, cells: Cells | None = None) -> boo
 
 
 def _read(machine: Machine, process: Emulated, operation: Operation, cells: Cells | None) -> bool:
-    slot, fabric = slot_of(operation), machine.fabric
-    waits = operation.kind is Kind.WAIT_UNTIL
+    slot, fabric, progress = slot_of(operation), machine.fabric, process.progress
+    waits = operation.kind is WAIT_UNTIL
     if waits and operation.update is not None:
         return _atomic(machine, process, operation, cells)
-    groups = _atoms_to_read(machine, process, slot)
-    left = [each for each in groups if each[0] not in process.progress]
-    if process.looked and not process.progress and not _has_changed(machine, process):
+    if process.looked and not progress and not _has_changed(machine, process):
         return blocked(machine, process, list(process.looked))
-    ascending = fabric.between(process.rank, slot.rank).in_block_order == "ascending"
-    group = cells or (left[0] if ascending or len(left) == 1 else machine.random.choice(left))
+    area = machine.memory.area(slot)
+    groups = left = area.atoms.get(process.rank) or _atoms_to_read(machine, process, slot)
+    if progress:
+        left = tuple(each for each in groups if each[0] not in progress)
+    group = cells or (left[0] if len(left) == 1 else _any_of(machine, process, slot, left))
     if operation.ordered and fabric.holds_back(process, _probe(process, operation, group, True)):
         return blocked(machine, process, ())
     version = machine.memory.versions[slot.rank]
     data = fabric.look(process, group)
-    if not process.progress:
+    if not progress:
         process.looked = {slot.rank: version}
-    _note_sweep(machine, process, slot.rank)
-    progress = {**process.progress, **dict(zip(group, data, strict=True))}
-    event = Event(events.WAIT if waits else events.READ, process.number, group, data)
+    if process.in_sweep:
+        _note_sweep(machine, process, slot.rank)
+    progress = {**progress, **dict(zip(group, data, strict=True))}
+    do = events.WAIT if waits else events.READ
     if len(left) > 1:
         process.progress = progress
-        machine.recorder.tell(event)
+        machine.recorder.tell(Event(do, process.number, group, data))
         return True
-    result = _assembled(machine, slot, progress)
-    if operation.predicate is not None and not _holds(process, operation, result):
+    result = _assembled(machine, slot, area, progress)
+    fails = operation.predicate is not None and not _holds(process, operation, result)
+    if fails:
         process.progress = {}
         if len(groups) == 1:
             return blocked(machine, process, [slot.rank])
-        machine.recorder.tell(event)
+    machine.recorder.tell(Event(do, process.number, group, data))
+    if fails:
         return True
-    machine.recorder.tell(event)
     process.keep_read(result, slot, progress)
     return done(machine, process, result)
 
 
-def _atoms_to_read(machine: Machine, process: Emulated, slot: Slot) -> list[Cells]:
-    cells = tuple(cell for cell, _, _ in machine.memory.cells_of(slot))
-    if slot.region.on_chip:
-        return [cells]
-    profile = machine.fabric.between(process.rank, slot.rank)
-    atomicity = profile.load_atomicity or profile.store_atomicity
-    return [group for _, group in machine.memory.atoms(cells, atomicity)]
+def _atoms_to_read(machine: Machine, process: Emulated, slot: Slot) -> tuple[Cells, ...]:
+    """The cells that the process reads at a time, in ascending order; the same each time."""
+    area = machine.memory.area(slot)
+    found: tuple[Cells, ...] = (area.cells,)
+    if not slot.region.on_chip:
+        profile = machine.fabric.between(process.rank, slot.rank)
+        atomicity = profile.load_atomicity or profile.store_atomicity
+        found = tuple(group for _, group in machine.memory.atoms(area.cells, atomicity))
+    area.atoms[process.rank] = found
+    return found
+
+
+def _any_of(machine: Machine, process: Emulated, slot: Slot, left: Sequence[Cells]) -> Cells:
+    """Which atom of several is read next."""
+    ascending = machine.fabric.between(process.rank, slot.rank).in_block_order == "ascending"
+    return left[0] if ascending else machine.random.choice(left)
 
 
 def _has_changed(machine: Machine, process: Emulated) -> bool:
-    return any(machine.memory.versions[rank] != old for rank, old in process.looked.items())
+    versions = machine.memory.versions
+    return any([versions[rank] != old for rank, old in process.looked.items()])
 
 
 def _note_sweep(machine: Machine, process: Emulated, rank: int) -> None:
@@ -111,16 +125,16 @@ def _probe(process: Emulated, operation: Operation, cells: Cells, is_get: bool) 
     return Flight(0, process.number, rank, operation.queue, writes, sources, is_get, put=-1)
 
 
-def _assembled(machine: Machine, slot: Slot, data: dict[int, bytes]) -> Any:
+def _assembled(machine: Machine, slot: Slot, area: Area, data: dict[int, bytes]) -> Any:
     """What a role is given for the bytes of a block; a field whose atoms differ is torn."""
-    pieces: dict[str, list[Any]] = {}
-    for cell, name, _ in machine.memory.cells_of(slot):
-        pieces.setdefault(name, []).append(machine.memory.value(cell, data[cell]))
+    memory, compared = machine.memory, slot.region.compared
     fields: dict[str, Any] = {}
-    for name, values in pieces.items():
-        whole = len(values) == 1 or len({typed(value) for value in values}) == 1
-        value = values[0] if whole else Torn(tuple(values))
-        fields[name] = value if name in slot.region.compared else Opaque(value)
+    for name, cells in area.fields:
+        value = memory.value(cells[0], data[cells[0]])
+        if len(cells) > 1:
+            values = [memory.value(cell, data[cell]) for cell in cells]
+            value = value if len({typed(each) for each in values}) == 1 else Torn(tuple(values))
+        fields[name] = value if name in compared else Opaque(value)
     return fields[slot.names[0]] if len(slot.names) == 1 else Block(fields)
 
 
@@ -206,7 +220,7 @@ def _cached_cells(machine: Machine, operation: Operation) -> Cells:
     slot = slot_of(operation)
     if slot.region.line is None:
         raise UserError(f"a cached access to {slot}", expected="Region(line=64)")
-    return tuple(cell for cell, _, _ in machine.memory.cells_of(slot))
+    return machine.memory.area(slot).cells
 
 
 def _fetched(machine: Machine, process: Emulated, cells: Cells) -> bool:
@@ -230,7 +244,8 @@ def _load_cached(
         line = memory.line_of[cell]
         data.append(process.cache[line].data[memory.lines[line].index(cell)])
     progress = dict(zip(cells, data, strict=True))
-    result = _assembled(machine, slot_of(operation), progress)
+    slot = slot_of(operation)
+    result = _assembled(machine, slot, memory.area(slot), progress)
     _note_sweep(machine, process, slot_of(operation).rank)
     if operation.predicate is not None and not _holds(process, operation, result):
         if missing:

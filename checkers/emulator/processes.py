@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import linecache
 import sys
+from collections import deque
 from collections.abc import Callable, Hashable, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from types import CoroutineType
 from typing import Any, TypeVar
 
 from syncproof.checkers.emulator.flights import Fence, Flight
-from syncproof.models.core import Core
+from syncproof.models.core import Core, is_token
 from syncproof.models.memory import Slot
 from syncproof.models.nodes import Place, Process
-from syncproof.models.operations import Operation, Statement
+from syncproof.models.operations import Consumed, Operation, Statement
 from syncproof.models.values import Block, Opaque, Payload, uncover
 
 T = TypeVar("T")
 MOST_READS_KEPT = 8
 """Reads of which a process keeps the bytes, to show them if a token turns out to be wrong."""
+
+
+def _last_reads() -> deque[tuple[Any, Slot, dict[int, bytes]]]:
+    return deque(maxlen=MOST_READS_KEPT)
 
 
 @dataclass
@@ -54,22 +59,15 @@ class Emulated:
     to_cell: dict[int, list[Flight]] = field(default_factory=dict)
     fences: list[Fence] = field(default_factory=list)
     cache: dict[int, CacheLine] = field(default_factory=dict)
-    reads: list[tuple[Any, Slot, dict[int, bytes]]] = field(default_factory=list)
+    reads: deque[tuple[Any, Slot, dict[int, bytes]]] = field(default_factory=_last_reads)
     steps: int = 0
 
-    @property
-    def number(self) -> int:
-        return self.process.number
-
-    @property
-    def rank(self) -> int:
-        return self.process.rank
+    def __post_init__(self) -> None:
+        self.number, self.rank = self.process.number, self.process.rank
 
     def keep_read(self, result: Any, slot: Slot, data: dict[int, bytes]) -> None:
         """Remember the bytes behind what the role was given."""
         self.reads.append((result, slot, data))
-        if len(self.reads) > MOST_READS_KEPT:
-            del self.reads[0]
 
 
 class EmulatedCore(Core):
@@ -116,6 +114,9 @@ class EmulatedCore(Core):
     ) -> None:
         """Trust data if each of its bytes is the token's."""
         here = self.rank if owner is None else owner
+        if not content and type(round) is int and is_token(data, (source, here, token, round)):
+            self._say(Consumed((source, here, token, round)))
+            return
         expected = Payload(source, here, token, round).with_content(**content)
         caller = sys._getframe(1)
         file, line = caller.f_code.co_filename, caller.f_lineno

@@ -28,6 +28,7 @@ from syncproof.models.errors import UserError
 from syncproof.models.instance import Choices, Instance
 from syncproof.models.memory import Cell, Layout
 from syncproof.models.nodes import TooLong
+from syncproof.models.taskflow.collector import collector_paused
 from syncproof.models.transitions import Failure, Overfull, State, Step
 from syncproof.models.verdict import Answer, PropertyVerdict, Question, Verdict
 
@@ -74,7 +75,8 @@ def _looked(instance: Instance, question: Question, budget: Budget) -> Verdict |
             return None  # the engines say it better
         if set(found.properties) & set(asked):
             with suppress(Overfull, TooLong, Unresolved, UserError):
-                verdict = _violation(instance, question, found, told, seed + 1)
+                with collector_paused():
+                    verdict = _violation(instance, question, found, told, seed + 1)
                 if verdict is not None:
                     return verdict
         left -= found.steps

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from itertools import count
+from operator import attrgetter
 from typing import Literal
 
 from syncproof.checkers.emulator.flights import Flight
@@ -29,6 +30,7 @@ ADVERSARIES = {
 
 HOLDS_PUTS = ("starve-link", "hold-last-atom", "starve-region")
 
+NUMBER = attrgetter("number")
 LOOKS_EVERY = 1024
 STOPPED_FOR = 200
 """Steps after which `stop-rank` stops another rank."""
@@ -57,16 +59,16 @@ class Adversary:
     def choose(self) -> Actor | None:
         """The next to act; None if nobody can."""
         fabric = self.machine.fabric
-        if not fabric.ready and not fabric.free:
+        if not fabric.ready.things and not fabric.free.things:
             return None
         if self.name in HOLDS_PUTS:
-            return self._unless(lambda each: isinstance(each, Flight) and self._is_held(each))
+            return self._unless(self._is_held_put)
         if self.name == "starve-process":
             return self._unless(lambda each: each is self._process)
         if self.name == "stop-rank":
             return self._stop_a_rank()
         if self.name == "newest-first" and fabric.free and not self._is_a_process_next():
-            return max(fabric.free, key=lambda each: each.number)
+            return max(fabric.free.things, key=NUMBER)
         if self._ranked:
             return self._of_highest_rank()
         return self._any()
@@ -86,7 +88,7 @@ class Adversary:
     def among(self, free: list[Flight]) -> Flight | None:
         """Which of some flights lands next; None if all are to be held back."""
         if self.name == "newest-first":
-            return max(free, key=lambda each: each.number)
+            return max(free, key=NUMBER)
         if self.name in HOLDS_PUTS:
             held = [each for each in free if self._is_held(each)]
             others = [each for each in free if each not in held]
@@ -120,8 +122,8 @@ class Adversary:
 
     def _is_a_process_next(self) -> bool:
         fabric = self.machine.fabric
-        if not fabric.free or not fabric.ready:
-            return bool(fabric.ready)
+        if not fabric.free.things or not fabric.ready.things:
+            return bool(fabric.ready.things)
         return self.random.random() > self._haste
 
     def _unless(self, is_held: Callable[[Actor], bool]) -> Actor:
@@ -133,9 +135,12 @@ class Adversary:
         others = [each for each in self._all() if not is_held(each)]
         return self.random.choice(others) if others else self._any()
 
-    def _all(self) -> Iterable[Actor]:
-        yield from self.machine.fabric.ready
-        yield from self.machine.fabric.free
+    def _all(self) -> list[Actor]:
+        fabric = self.machine.fabric
+        return [*fabric.ready.things, *fabric.free.things]
+
+    def _is_held_put(self, actor: Actor) -> bool:
+        return isinstance(actor, Flight) and self._is_held(actor)
 
     def _is_held(self, flight: Flight) -> bool:
         if self.name == "hold-last-atom":
@@ -173,15 +178,11 @@ class Adversary:
         """Random priorities that seldom change: long delays, as in a probabilistic checker."""
         if self.random.random() < 0.02:
             self._order.clear()
-        best: Actor | None = None
-        for each in self._all():
-            order = self._order.get(each)
-            if order is None:
-                order = self._order[each] = self.random.random()
-            if best is None or order > self._order[best]:
-                best = each
-        assert best is not None
-        return best
+        ranks, actors = self._order, self._all()
+        for each in actors:
+            if each not in ranks:
+                ranks[each] = self.random.random()
+        return max(actors, key=ranks.__getitem__)
 
 
 def act(machine: Machine, actor: Actor) -> None:

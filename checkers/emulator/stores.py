@@ -25,17 +25,16 @@ def writes_of(machine: Machine, slot: Slot, value: Any, adds: bool) -> list[Writ
     """What a store of ``value`` to a slot writes into each cell."""
     memory, found = machine.memory, []
     values = slot.spread(value)
-    for cell, name, _ in memory.cells_of(slot):
+    for cell, name, _ in memory.area(slot).named:
         if name not in values:
             continue
-        if adds and not isinstance(values[name], int):
-            raise UserError(f"an add of {value!r} to {slot}", expected="a whole number")
         amount = values[name]
-        found.append(
-            Write(cell, b"", amount, True)
-            if adds and isinstance(amount, int)
-            else Write(cell, memory.bytes_of(cell, amount))
-        )
+        if not adds:
+            found.append(Write(cell, memory.bytes_of(cell, amount)))
+        elif isinstance(amount, int):
+            found.append(Write(cell, b"", amount, True))
+        else:
+            raise UserError(f"an add of {value!r} to {slot}", expected="a whole number")
     return found
 
 
@@ -43,8 +42,12 @@ def _flights(
     machine: Machine, process: Emulated, operation: Operation, slot: Slot, writes: list[Write]
 ) -> list[Flight]:
     atomicity = machine.fabric.between(process.rank, slot.rank).store_atomicity
+    cells = tuple([each.cell for each in writes])
+    groups = machine.memory.atoms(cells, atomicity)
+    if len(groups) == 1 and groups[0][1] == cells:
+        atom = groups[0][0]
+        return [Flight(0, process.number, slot.rank, operation.queue, tuple(writes), (), atom=atom)]
     of_cell = {each.cell: each for each in writes}
-    groups = machine.memory.atoms(tuple(of_cell), atomicity)
     return [
         Flight(
             0,
@@ -81,7 +84,8 @@ def put(machine: Machine, process: Emulated, operation: Operation, _: Cells | No
 
 
 def _issued(machine: Machine, process: Emulated, writes: Sequence[Write]) -> bool:
-    machine.recorder.tell(Event(events.ISSUE, process.number, tuple(each.cell for each in writes)))
+    cells = tuple([each.cell for each in writes])
+    machine.recorder.tell(Event(events.ISSUE, process.number, cells))
     return done(machine, process)
 
 
@@ -108,8 +112,7 @@ def copy(machine: Machine, process: Emulated, operation: Operation, _: Cells | N
     slot, source = slot_of(operation), operation.source
     assert source is not None
     memory = machine.memory
-    targets = [cell for cell, _, _ in memory.cells_of(slot)]
-    sources = [cell for cell, _, _ in memory.cells_of(source)]
+    targets, sources = memory.area(slot).cells, memory.area(source).cells
     if len(targets) != len(sources):
         raise UserError(f"a copy of {source} to {slot} of another shape", where=operation.at)
     if machine.profile.immediate:
@@ -118,7 +121,7 @@ def copy(machine: Machine, process: Emulated, operation: Operation, _: Cells | N
     remote = source.rank if is_get else slot.rank
     atomicity = machine.fabric.between(process.rank, remote).store_atomicity
     pairs = dict(zip(targets, sources, strict=True))
-    groups = memory.atoms(tuple(targets), atomicity)
+    groups = memory.atoms(targets, atomicity)
     flights = [
         Flight(
             0,
@@ -137,15 +140,13 @@ def copy(machine: Machine, process: Emulated, operation: Operation, _: Cells | N
     return _issued(machine, process, [Write(cell, b"") for cell in targets])
 
 
-def _copy_now(
-    machine: Machine, process: Emulated, targets: Sequence[int], sources: Sequence[int]
-) -> bool:
+def _copy_now(machine: Machine, process: Emulated, targets: Cells, sources: Cells) -> bool:
     """A copy where everything is immediate: one step reads, the next one writes."""
     memory = machine.memory
     if not process.progress:
         data = machine.fabric.look(process, sources)
         process.progress = dict(zip(sources, data, strict=True))
-        machine.recorder.tell(Event(events.READ, process.number, tuple(sources), data))
+        machine.recorder.tell(Event(events.READ, process.number, sources, data))
         return True
     values = [memory.value(cell, process.progress[cell]) for cell in sources]
     writes = [

@@ -122,7 +122,7 @@ class _Causes:
 
     def _note(self, number: int, state: State, transition: Transition) -> None:
         step = transition.step
-        self.write_of.update(dict.fromkeys(self._changed(state, transition), number))
+        self.write_of.update(dict.fromkeys(self._changed(number, state, transition), number))
         if step.kind == "land":
             self.write_of.update(dict.fromkeys(step.what, number))
             self.landings.setdefault(step.process, []).append(number)
@@ -131,9 +131,11 @@ class _Causes:
             self.last_of.update(dict.fromkeys(action.members or (step.process,), number))
             self.issues[step.process].add(number, action)
 
-    def _changed(self, state: State, transition: Transition) -> list[int]:
-        """The cells whose value changes, the locks of split atomics among them."""
+    def _changed(self, number: int, state: State, transition: Transition) -> Sequence[int]:
+        """The cells whose value changes, what stands behind them among them."""
         first, end = self.system.first_cell, self.system.first_outbox
+        if end == first + len(self.system.cells):
+            return self.told[number].writes
         changed = differences(state[first:end], transition.state[first:end])
         return [cell for cell, _ in changed]
 

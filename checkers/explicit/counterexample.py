@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cache
 
 from syncproof.checkers.explicit.causes import told_with_causes
 from syncproof.checkers.explicit.footprints import Ends
@@ -28,6 +29,7 @@ from syncproof.models.system import System
 from syncproof.models.transitions import Failure, Overfull, State, Step, Transition, differences
 from syncproof.models.verdict import Question, Trace, TraceStep
 
+Run = list[tuple[State, Transition]]
 Taken = Sequence[tuple[State, Transition]]
 Hangs = Callable[[System, State, frozenset[str]], bool]
 """Whether a system hangs in a state, where the properties named are no longer broken otherwise."""
@@ -57,10 +59,14 @@ def build_trace(
     knot = core_of_hang(system, finding.state, to_the_end) if _is_hang(finding) else {}
     waiting = tuple(knot) if to_the_end else ()
 
+    @cache
+    def ahead(state: State) -> Taken | None:
+        return straight_on(system, state, asked, waiting)
+
     def hangs(system: System, state: State, asked: frozenset[str]) -> bool:
         if to_the_end:
             stays = stays_waiting(system, state, waiting)  # soon told, and surely so if it hangs
-            return stays and straight_on(system, state, asked, waiting) is not None
+            return stays and ahead(state) is not None
         return is_hung(system, state, asked)
 
     def still_waits(system: System, state: State, asked: frozenset[str]) -> bool:
@@ -70,13 +76,14 @@ def build_trace(
     if fewest:
         taken = run
         past = causal_past(system, run, finding)
-        shown = past if _is_enough(system, [full[i] for i in past], is_wrong) else range(len(run))
+        is_enough = _enough(system, [full[i] for i in past], is_wrong) is not None
+        shown = past if is_enough else range(len(run))
     else:
         seems_wrong = still_wrong(system, finding, asked, still_waits, knot) if waiting else None
         taken = shortened(system, run, finding, is_wrong, waiting, seems_wrong)
         shown = range(len(taken))
     if to_the_end and _is_hang(finding):
-        taken += straight_on(system, _end_of(system, taken), asked, waiting) or []
+        taken += ahead(_end_of(system, taken)) or []
         run = taken
     told = told_with_causes(system, taken)
     edge, unordered = missing_edge(system, taken, told, finding)
@@ -142,14 +149,14 @@ def still_wrong(
     return is_wrong
 
 
-def _is_enough(system: System, steps: Sequence[Step], is_wrong: IsWrong) -> bool:
-    """Whether some steps are a run that ends wrong."""
+def _enough(system: System, steps: Sequence[Step], is_wrong: IsWrong) -> Run | None:
+    """Some steps as a run, if it is one that ends wrong."""
     try:
         taken = follow(system, steps)
     except (NotEnabled, Overfull, TooLong, Unresolved, UserError):
-        return False
+        return None
     last = taken[-1][1] if taken else system.initial_transition()
-    return is_wrong(last.failures, last.state)
+    return taken if is_wrong(last.failures, last.state) else None
 
 
 def _end_of(system: System, taken: Taken) -> State:
@@ -221,7 +228,8 @@ def shortened(
         short.keep_only(causal_past(system, follow(system, short.steps), finding, waiting))
     while short.leave_out_single_steps():
         short.leave_out_loops()
-    return follow(system, short.steps) if _is_enough(system, short.steps, is_wrong) else [*taken]
+    enough = _enough(system, short.steps, is_wrong)
+    return [*taken] if enough is None else enough
 
 
 def _ends(system: System, finding: Finding, waiting: Collection[int]) -> Ends | None:

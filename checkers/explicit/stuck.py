@@ -4,8 +4,9 @@ only reads what nobody changes."""
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection
-from typing import NamedTuple
+from collections.abc import Callable, Collection
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 from syncproof.models.core import Unresolved
 from syncproof.models.errors import UserError
@@ -94,7 +95,8 @@ class _Straight:
         self.system, self.state = system, state
         self._first = list(first)
         self._others = [each for each in range(system.processes) if each not in first]
-        self._asleep: dict[int, Alone] = {}
+        self._asleep: dict[int, tuple[Alone, Callable[[State], Any] | None, Any]] = {}
+        """What each can do, what it looks at, and what was there."""
         features = system.features
         self._is_plain = not (features.views or features.caches or features.twins or features.locks)
 
@@ -109,7 +111,8 @@ class _Straight:
                 found = self.alone(process)
                 if found.steps is not None:
                     return found.steps
-                self._asleep[process] = found
+                look = itemgetter(*found.looks) if found.looks else None
+                self._asleep[process] = found, look, look and look(self.state)
         return None
 
     def next_landing(self) -> Transition | None:
@@ -123,9 +126,9 @@ class _Straight:
 
     def go_on(self, taken: Transition) -> None:
         """Take the last of the steps found; its process is asked first the next time."""
-        before, self.state = self.state, taken.state
-        for process, found in list(self._asleep.items()):
-            if found.looks is None or any(before[at] != self.state[at] for at in found.looks):
+        self.state = taken.state
+        for process, (_, look, saw) in list(self._asleep.items()):
+            if look is None or look(self.state) != saw:
                 del self._asleep[process]
         if taken.step.kind == "process" and taken.step.process in self._others:
             at = self._others.index(taken.step.process)
@@ -135,7 +138,7 @@ class _Straight:
         """Whether nobody can take more than reads, and one of them never ends by these."""
         if self.next_steps() is not None:
             return False
-        return not all(each.may_end for each in self._asleep.values())
+        return not all(each.may_end for each, _, _ in self._asleep.values())
 
     def alone(self, process: int) -> Alone:
         """What a process can do by itself."""
@@ -167,9 +170,8 @@ class _Straight:
 
 def _only_moves(here: State, after: State, process: int) -> bool:
     """Whether two states differ at most in where a process stands."""
-    moved = list(here)
-    moved[process] = after[process]
-    return tuple(moved) == after
+    behind = process + 1
+    return here[:process] == after[:process] and here[behind:] == after[behind:]
 
 
 def _way(came: dict[int, tuple[State, Transition] | None], state: State, process: int) -> Run:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
+from itertools import chain
 
 from syncproof.checkers.explicit.search import Finding
 from syncproof.models.lowering import Action, ActionKind
@@ -12,6 +13,9 @@ from syncproof.models.system import System
 from syncproof.models.transitions import State, Transition
 from syncproof.models.verdict import Waiting
 
+Written = Sequence[Set[int]]
+"""For each process the cells that its steps write or issue puts to."""
+
 
 def wait_for_table(
     system: System, taken: Sequence[tuple[State, Transition]], finding: Finding
@@ -20,17 +24,18 @@ def wait_for_table(
     if finding.failure.property != "deadlock-free":
         return ()
     state = taken[-1][1].state if taken else system.initial_transition().state
+    written = _written(system)
     return tuple(
-        _row(system, state, process)
+        _row(system, state, process, written)
         for process in range(system.processes)
         if system.node(state, process).state != "done"
     )
 
 
-def _row(system: System, state: State, process: int) -> Waiting:
+def _row(system: System, state: State, process: int, written: Written) -> Waiting:
     node = system.node(state, process)
     action = node.actions[0]
-    helpers = helpers_of(system, state, process, action)
+    helpers = _helpers(system, state, process, action, written)
     reasons = "; ".join(_excuse(system, state, each) for each in helpers)
     if not helpers:
         reasons = "no process that writes it gets that far"
@@ -52,25 +57,37 @@ def core_of_hang(system: System, state: State, with_polling: bool = False) -> di
     Empty if no process is blocked: then the hang is one of processes that poll for ever, which
     count as blocked only ``with_polling``, where nothing else can happen.
     """
-    import networkx  # takes longer to import than most runs need
-
-    waits = networkx.DiGraph()
+    written = _written(system)
+    waits: dict[int, set[int]] = {}
     for process in range(system.processes):
         node = system.node(state, process)
         is_blocked = with_polling or not system.process_transitions(state, process)
         if node.state == "run" and is_blocked:
-            waits.add_node(process)
-            for action in node.actions:
-                for helper in helpers_of(system, state, process, action):
-                    if system.node(state, helper).state != "done":
-                        waits.add_edge(process, helper)
-    knots = [
-        sorted(knot)
-        for knot in networkx.strongly_connected_components(waits)
-        if not any(after not in knot for each in knot for after in waits.successors(each))
-    ]
-    smallest = min(knots, key=lambda knot: (len(knot), knot), default=[])
+            waits[process] = {
+                helper
+                for action in node.actions
+                for helper in _helpers(system, state, process, action, written)
+                if system.node(state, helper).state != "done"
+            }
+    smallest = min(_knots(waits), key=lambda knot: (len(knot), knot), default=[])
     return {process: state[process] for process in smallest}
+
+
+def _knots(waits: Mapping[int, Set[int]]) -> list[list[int]]:
+    """Those who wait for each other and, even by others, for nobody else."""
+    reach: dict[int, set[int]] = {}
+    for process in {*waits, *chain.from_iterable(waits.values())}:
+        found, work = {process}, [process]
+        while work:
+            more = waits.get(work.pop(), set()) - found
+            found |= more
+            work += more
+        reach[process] = found
+    return [
+        sorted(knot)
+        for process, knot in reach.items()
+        if all(process in reach[each] for each in knot)
+    ]
 
 
 def _operation(node: Node) -> str:
@@ -85,7 +102,13 @@ def _sees(system: System, state: State, action: Action) -> str:
     return ", ".join(dict.fromkeys(values))
 
 
-def helpers_of(system: System, state: State, process: int, action: Action) -> list[int]:
+def _written(system: System) -> Written:
+    return [{cell for node in each.nodes for cell in writes_of(node)} for each in system.automata]
+
+
+def _helpers(
+    system: System, state: State, process: int, action: Action, written: Written
+) -> list[int]:
     """The processes that could end the wait: writers of its cells, or members not yet there."""
     if action.kind is ActionKind.SYNC:
         return [
@@ -98,12 +121,10 @@ def helpers_of(system: System, state: State, process: int, action: Action) -> li
         ]
     if action.kind is ActionKind.QUIET:
         return [process]
-    cells = set(action.cells)
     return [
         other
-        for other in range(system.processes)
-        if other != process
-        and any(cells & writes_of(node) for node in system.automata[other].nodes)
+        for other, cells in enumerate(written)
+        if other != process and not cells.isdisjoint(action.cells)
     ]
 
 
