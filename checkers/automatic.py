@@ -12,7 +12,6 @@ import time
 from dataclasses import replace
 from functools import cache
 
-from syncproof.checkers.any_ranks.argument import proved_for_many
 from syncproof.checkers.certificate.check import certify
 from syncproof.checkers.explicit.search import Budget
 from syncproof.checkers.turns import Report, by_turns, naming
@@ -53,6 +52,8 @@ def check(
 
     @cache
     def by_pairs() -> Verdict | None:
+        from syncproof.checkers.any_ranks.argument import proved_for_many
+
         return proved_for_many(instance, question, left(), report) if is_large else None
 
     if instance.bounds.ranks > MANY_RANKS and (proved := by_pairs()):

@@ -7,7 +7,7 @@ import types
 import typing
 from collections import OrderedDict, deque
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from syncproof.models.identity_scan import OF_SUBCLASSES
@@ -164,21 +164,19 @@ def probes_of(each: object) -> list[tuple[str, Callable[[], object], object]]:
     """
     if not isinstance(each, KEEPING):
         return []
-    before = _body(each)
-    return [(f"what a {type(each).__name__} keeps", lambda: _body(each), before)]
+    kind = next(k for k in type(each).__mro__ if k in (OrderedDict, *KEEPING))
+    head = object.__basicsize__
+    # The words of the container itself, behind the count of references and the type
+    body = partial(_string_at(), id(each) + head, kind.__basicsize__ - head)
+    probe: Callable[[], object] = body
+    if isinstance(each, set):
+        probe = partial(table_of, each)
+    elif isinstance(each, bytearray):
+        probe = lambda: (body(), bytes(each))  # noqa: E731
+    return [(f"what a {type(each).__name__} keeps", probe, probe())]
 
 
 KEEPING = (dict, set, deque, bytearray)
-
-
-def _body(each: Any) -> tuple[bytes, bytes]:
-    """The words of a container itself, behind the count of references and the type."""
-    kind = next(k for k in type(each).__mro__ if k in (OrderedDict, *KEEPING))
-    if kind is set:
-        return table_of(each)
-    head = object.__basicsize__
-    body = _string_at()(id(each) + head, kind.__basicsize__ - head)
-    return body, bytes(each) if kind is bytearray else b""
 
 
 def table_of(numbers: set[Any]) -> tuple[bytes, bytes]:
