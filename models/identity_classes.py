@@ -6,14 +6,17 @@ import sys
 import types
 import typing
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 from syncproof.models.identity_scan import OF_SUBCLASSES
 
 PACKAGE = __name__.rpartition(".")[0]
-ENGINES = f"{PACKAGE.partition('.')[0]}.checkers"
+ROOT = PACKAGE.partition(".")[0]
+ENGINES = f"{ROOT}.checkers"
+FOLDERS = {Path(__file__).resolve().parents[1] / name for name in ("models", "protocols")}
 WORD = 8
 TUPLE_HEAD = 3 * WORD
 MISSING = object()
@@ -95,6 +98,20 @@ def hides_state(kind: type) -> bool:
     functions = [getattr(each, "__func__", each) for each in hooks if each is not None]
     is_own = any(getattr(each, "__globals__", None) is not vars(typing) for each in functions)
     return is_own or is_built_in(kind)
+
+
+def is_of_package(kind: type) -> bool:
+    """Whether a class is one of this package's models and protocols, and so is all that it does."""
+    files = {Path(each.__code__.co_filename).resolve().parent for each in functions_of(kind)}
+    return resolves(kind) and kind.__module__.startswith(f"{ROOT}.") and files <= FOLDERS
+
+
+def functions_of(kind: type) -> Iterator[types.FunctionType]:
+    """The functions of a class itself, those of its roles and properties among them."""
+    for value in vars(kind).values():
+        function = getattr(value, "function", None) or getattr(value, "fget", None) or value
+        if isinstance(function, types.FunctionType):
+            yield function
 
 
 def is_named_tuple(kind: type) -> bool:

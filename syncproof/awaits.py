@@ -39,7 +39,7 @@ def check_awaits(source: str, where: str) -> None:
 
 def _left_alone(function: ast.AsyncFunctionDef, own: set[str]) -> list[tuple[int, str]]:
     """The lines of a function on which something is called and its operation is lost."""
-    names = {each.arg for each in function.args.args}
+    names = {each.arg for each in function.args.args if _may_be_core(each)}
     found = []
     for each in ast.walk(function):
         call = each.value if isinstance(each, ast.Expr) else None
@@ -53,3 +53,10 @@ def _left_alone(function: ast.AsyncFunctionDef, own: set[str]) -> list[tuple[int
         elif isinstance(called, ast.Name) and called.id in own:
             found.append((call.lineno, f"{called.id}(...)"))
     return sorted(found)
+
+
+def _may_be_core(argument: ast.arg) -> bool:
+    """Whether an argument may be a core, from what is written of its type."""
+    if argument.annotation is None:
+        return True
+    return ast.unparse(argument.annotation).strip("'\"").rpartition(".")[2] in ("Core", "Any")

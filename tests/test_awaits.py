@@ -45,3 +45,17 @@ def test_what_is_awaited_or_no_operation_is_left_alone() -> None:
     for folder in syncproof.protocols.__path__:
         for file in Path(folder).glob("*.py"):
             check_awaits(file.read_text(), file.name)
+
+
+@pytest.mark.parametrize("kind", ["", ": Core", ": 'core.Core'", ": Any"])
+def test_an_argument_that_may_be_a_core_is_looked_at(kind: str) -> None:
+    """``core.add(...)`` is an operation, whatever the core is called."""
+    text = f"async def role(self, mine{kind}):\n    mine.add(1, 2)\n"
+    with pytest.raises(UserError, match="is not awaited"):
+        check_awaits(text, "own.py")
+
+
+@pytest.mark.parametrize("kind", ["set[int]", "list", "Seen"])
+def test_an_argument_that_is_said_to_be_something_else_is_not(kind: str) -> None:
+    """``seen.add(1)`` of a set is no operation."""
+    check_awaits(f"async def role(self, core, seen: {kind}):\n    seen.add(1)\n", "own.py")

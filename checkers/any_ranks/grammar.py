@@ -19,11 +19,9 @@ from typing import NoReturn
 
 from syncproof.checkers.unbounded.channel import NotCovered
 from syncproof.models.core import Core
-from syncproof.models.identity_classes import resolves
+from syncproof.models.identity_classes import functions_of, is_of_package, resolves
 from syncproof.models.protocol import Protocol
 
-HERE = Path(__file__).resolve().parents[2]
-OURS = (HERE / "models", HERE / "protocols")
 IMPORTS = {
     "__future__": ("annotations",),
     "typing": ("Any",),
@@ -35,7 +33,7 @@ IMPORTS = {
     "syncproof.models.per_rank": ("PerRank",),
 }
 """What a file may import, besides what protocols of this package define."""
-PACKAGE, PROTOCOLS = "syncproof.", "syncproof.protocols."
+PROTOCOLS = "syncproof.protocols."
 DECLARED = ("parameter", "assumption")
 OURS_ALONE = ("regions", "ghosts", "parts")
 """What a protocol keeps of its own, which roles have no use for."""
@@ -83,7 +81,7 @@ def check_written(protocol: Protocol) -> None:
 
     Files of this package are not looked at; a file may build on them, and on no other.
     """
-    kinds = [each for each in type(protocol).__mro__[:-1] if not _is_ours(each)]
+    kinds = [each for each in type(protocol).__mro__[:-1] if not is_of_package(each)]
     for name in dict.fromkeys(each.__module__ for each in kinds):
         module = sys.modules.get(name)
         if module is None or not all(resolves(each) for each in kinds if each.__module__ == name):
@@ -128,7 +126,7 @@ class _File:
                     raise NotCovered(f"the name {symbol.get_name()} in {table.get_name()}")
         written = {*_codes(compile(self.source, str(self.path), "exec", dont_inherit=True))}
         for kind in self.kinds:
-            for function in _functions(kind):
+            for function in functions_of(kind):
                 if function.__code__ not in written:
                     self.refuse(
                         self.tree, f"{function.__qualname__}, which is not what is written,"
@@ -343,12 +341,6 @@ def _is_of_protocols(module: str, name: str) -> bool:
     return is_function or type(value) in (bool, int, str)
 
 
-def _is_ours(kind: type) -> bool:
-    """Whether a class is one of this package, and so is all that it does."""
-    files = [Path(each.__code__.co_filename).resolve().parent for each in _functions(kind)]
-    return resolves(kind) and kind.__module__.startswith(PACKAGE) and {*files} <= {*OURS}
-
-
 def _own_names(protocol: Protocol) -> set[str]:
     """What the protocol's classes add to `Protocol`, the fields of blocks, and a core's methods."""
     fields = {name for each in protocol.regions.values() for name in each.names}
@@ -414,11 +406,3 @@ def _is_as_written(node: ast.stmt, value: object, name: str, written: set[CodeTy
     if isinstance(node, ast.ClassDef):
         return isinstance(value, type)
     return type(value) in (bool, int, float, str, bytes, tuple, type(None))
-
-
-def _functions(kind: type) -> Iterator[FunctionType]:
-    """The functions of a class itself."""
-    for value in vars(kind).values():
-        function = getattr(value, "function", None) or getattr(value, "fget", None) or value
-        if isinstance(function, FunctionType):
-            yield function

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from syncproof.models.core import Unresolved
 from syncproof.models.errors import UserError
 from syncproof.models.identity import Identity, Refusal, discard
+from syncproof.models.identity_classes import is_of_package
 from syncproof.models.instance import Parts
 from syncproof.models.nodes import same
 from syncproof.models.operations import (
@@ -76,10 +77,8 @@ class LiveRoles:
         self._shared = Shared(parts.protocol, self._coroutines, cores)
         self._between = Shared(parts.protocol, self._coroutines, ())
         self._running = NOBODY
-        self._looks_always = any(
-            not each.__module__.startswith("syncproof.")
-            for each in type(parts.protocol).__mro__[:-1]
-        )
+        kinds = type(parts.protocol).__mro__[:-1]
+        self._looks_always = not all(is_of_package(each) for each in kinds)
 
     def resume(self, process: int, value: Any) -> Operation | None:
         """Feed a process what it read, and judge what it says: what it waits to do then."""
