@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import types
 import typing
@@ -46,6 +47,17 @@ def resolves(kind: type) -> bool:
 
 class _Plain:
     """A class without slots, for the size of its objects."""
+
+
+def _tells_values() -> bool:
+    alive = _Plain()
+    vars(alive)["held"] = alive
+    return bool(gc.get_referents(vars(alive)))
+
+
+TELLS_VALUES = _tells_values()
+"""Whether the collector tells what is in the ``__dict__`` of an object: since CPython 3.13 it does
+not, as long as the values lie in the object."""
 
 
 @cache

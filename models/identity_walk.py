@@ -21,6 +21,7 @@ from itertools import chain
 from typing import Any
 
 from syncproof.models.identity_classes import (
+    TELLS_VALUES,
     classes_of_package,
     closed_over,
     hides_state,
@@ -108,6 +109,8 @@ class Environment:
         """All that is held; a `KeyError` if there is no longer anything under some name."""
         found = gc.get_referents(*self._watched, *self._dicts)  # of a dict perhaps no keys
         found += chain.from_iterable(self._dicts)
+        if not TELLS_VALUES:
+            found += chain.from_iterable(map(dict.values, self._dicts))
         found += self._names.held()
         return tuple(found)
 

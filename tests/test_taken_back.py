@@ -43,6 +43,12 @@ CHANNELS = {
         "HELD[0] = 1\nawait core.quiet()\nHELD[0] = 0",
         "await core.quiet()\nright = HELD == [0]",
     ),
+    "a property that calls another function": (
+        "from functools import cached_property\ndef zero(self): return 0\n"
+        "def one(self): return 1\nHELD = cached_property(zero)",
+        "HELD.func = one\nawait core.quiet()\nHELD.func = zero",
+        "await core.quiet()\nright = HELD.func(0) == 0",
+    ),
     "a set that held more": (
         "HELD = {1}",
         "for x in (2, 3, 4, 5, 6): HELD.add(x)\nfor x in (2, 3, 4, 5, 6): HELD.discard(x)",

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dis
 from functools import cache
+from itertools import chain
 from types import CodeType, CoroutineType
 from typing import Any, TypeVar
 
 from syncproof.models.core import Unresolved
 from syncproof.models.errors import UserError
 from syncproof.models.identity import Identity, Refusal, discard
-from syncproof.models.identity_classes import is_of_package
+from syncproof.models.identity_classes import image, is_of_package
 from syncproof.models.instance import Parts
 from syncproof.models.nodes import same
 from syncproof.models.operations import (
@@ -74,6 +75,7 @@ class LiveRoles:
         ]
         self._identities: dict[int, Identity] = {}
         cores = [role.core for role in parts.roles]
+        self._cores = [tuple(chain.from_iterable(vars(core).items())) for core in cores]
         self._shared = Shared(parts.protocol, self._coroutines, cores)
         self._between = Shared(parts.protocol, self._coroutines, ())
         self._running = NOBODY
@@ -84,6 +86,8 @@ class LiveRoles:
         """Feed a process what it read, and judge what it says: what it waits to do then."""
         if self._looks_always or process != self._running:
             self._look(process)
+        if self._looks_always:
+            self._look_at_core(process)
         said = self._said[process]
         if said:
             said.clear()
@@ -112,10 +116,19 @@ class LiveRoles:
         In this run no other need have gone on there, but in another order of the same steps one
         may: of a file of the user's it is asked behind each step. Protocols of this package take
         nothing back. A core is of its process alone, and what all cores are given nobody writes
-        to: that they are as they were is asked at the end.
+        to: that all are as they were is asked at the end.
         """
         self._between.refuse_change()
         self._running = process
+
+    def _look_at_core(self, process: int) -> None:
+        """Refuse a core that is not as it was, as all coroutines of its process have the same."""
+        now = tuple(chain.from_iterable(vars(self.parts.roles[process].core).items()))
+        if image(now) != image(self._cores[process]):
+            raise UserError(
+                f"the role of {self.names[process]} changes its core, which all its runs see",
+                expected="a role keeps what it changes in its own local variables",
+            )
 
     def _judge(self, process: int, said: list[Statement]) -> None:
         tokens = self._tokens
@@ -155,6 +168,7 @@ class LiveRoles:
         if fed is None:
             return
         self._look(NOBODY)
+        self._look_at_core(process)
         again = role.start()
         try:
             for value, operation in fed:
@@ -224,6 +238,7 @@ class LiveRoles:
         assert fed is not None
         if self._running != SPARES - process:  # between those of one role sweeps look themselves
             self._look(SPARES - process)
+        self._look_at_core(process)
         before = [i for i, (at, _) in enumerate(spares) if at <= position]
         nearest = max(before, key=lambda i: spares[i][0], default=None)
         at, spare = (0, role.start()) if nearest is None else spares.pop(nearest)

@@ -1,0 +1,74 @@
+"""What a role writes to its core is seen by all coroutines of its process: the certificate, which
+tries a sweep on coroutines of their own, refuses it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from syncproof.models.errors import UserError
+from syncproof.models.verdict import Answer
+from syncproof.registry import find
+from tests.small import instance
+from tests.test_unwatched import ALL, HEAD, verdict_by
+
+FILE = """
+class Marked(Protocol):
+    def memory(self):
+        self.word = Region(owner=1, block=8)
+
+    @role(on=[0])
+    async def writer(self, core: Core):
+        for value in (1, 2, 1):
+            await core.put(self.word[1], value)
+            await core.quiet()
+
+    @role(on=[1])
+    async def reader(self, core: Core):
+        {start}
+
+        async def sweep():
+            word = await core.load(self.word[1])
+            if word == 1:
+                {mark}
+                return 1
+            return None if word == 0 or {marked} else 2
+
+        try:
+            found = await core.poll_until(sweep)
+        finally:
+            {end}
+        core.check(found in (1,), "two")
+"""
+WAYS = {
+    "an attribute that it has": ("pass", "core.count = 5", "core.count == 5", "core.count = 1"),
+    "an attribute that it gets": (
+        "core.mark = 0",
+        "core.mark = 1",
+        "core.mark",
+        "core.mark = 0\n            del core.mark",
+    ),
+}
+
+
+def answer(way: tuple[str, str, str, str], folder: Path, engine: str) -> Answer | None:
+    start, mark, marked, end = way
+    text = FILE.format(start=start, mark=mark, marked=marked, end=end)
+    file = folder / "marked.py"
+    file.write_text(HEAD + text, encoding="utf-8")
+    found = verdict_by(ALL[engine], instance(find(f"{file}:Marked").kind, ranks=2))
+    return None if isinstance(found, UserError) else found.answer
+
+
+@pytest.mark.parametrize("engine", ["certificate", "auto", "reference"])
+@pytest.mark.parametrize("way", WAYS)
+def test_a_mark_on_the_core_is_not_proved(way: str, engine: str, tmp_path: Path) -> None:
+    """A sweep that finds 2 passes with it, but not beside one that marked the core before."""
+    assert answer(WAYS[way], tmp_path, engine) is not Answer.PROVED
+
+
+def test_the_same_without_a_mark_is_proved(tmp_path: Path) -> None:
+    """The tests above can fail: a sweep that does not write to its core is tried."""
+    plain = ("pass", "pass", "word == 2", "pass")
+    assert answer(plain, tmp_path, "certificate") is Answer.PROVED
