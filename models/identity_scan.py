@@ -106,6 +106,7 @@ REFLECTIVE = frozenset(
         "__annotations__",
         "__dataclass_fields__",
         "__sizeof__",
+        "__alloc__",
         "__reduce__",
         "__reduce_ex__",
         "__getstate__",

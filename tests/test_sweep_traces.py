@@ -1,5 +1,7 @@
-"""What a role writes to its core is seen by all coroutines of its process: the certificate, which
-tries a sweep on coroutines of their own, refuses it."""
+"""What a sweep may leave behind where few look: nothing that another turn can tell by is proved.
+
+The certificate tries a sweep on coroutines of their own, which share the core of their process.
+"""
 
 from __future__ import annotations
 
@@ -52,12 +54,44 @@ WAYS = {
 }
 
 
+LONGER = """
+class Longer(Protocol):
+    def memory(self):
+        self.word = Region(owner=1, block=8)
+
+    @role(on=[0])
+    async def writer(self, core: Core):
+        await core.put(self.word[1], 1)
+        await core.quiet()
+
+    @role(on=[1])
+    async def reader(self, core: Core):
+        held = bytearray(8)
+
+        async def sweep():
+            if await core.load(self.word[1]):
+                return 1
+            held.append(0)
+            held.pop()
+            return None
+
+        await core.quiet()
+        room = held.__alloc__()
+        await core.poll_until(sweep)
+        core.check({right}, "it was longer")
+"""
+
+
 def answer(way: tuple[str, str, str, str], folder: Path, engine: str) -> Answer | None:
     start, mark, marked, end = way
     text = FILE.format(start=start, mark=mark, marked=marked, end=end)
-    file = folder / "marked.py"
+    return answer_to(text, "Marked", folder, engine)
+
+
+def answer_to(text: str, name: str, folder: Path, engine: str) -> Answer | None:
+    file = folder / "traces.py"
     file.write_text(HEAD + text, encoding="utf-8")
-    found = verdict_by(ALL[engine], instance(find(f"{file}:Marked").kind, ranks=2))
+    found = verdict_by(ALL[engine], instance(find(f"{file}:{name}").kind, ranks=2))
     return None if isinstance(found, UserError) else found.answer
 
 
@@ -72,3 +106,12 @@ def test_the_same_without_a_mark_is_proved(tmp_path: Path) -> None:
     """The tests above can fail: a sweep that does not write to its core is tried."""
     plain = ("pass", "pass", "word == 2", "pass")
     assert answer(plain, tmp_path, "certificate") is Answer.PROVED
+
+
+@pytest.mark.parametrize("engine", ["certificate", "auto", "reduced", "fast"])
+def test_what_a_bytearray_has_room_for_is_not_asked(engine: str, tmp_path: Path) -> None:
+    """It holds what it held, and keeps more memory than it did."""
+    asks = LONGER.format(right="held.__alloc__() == room")
+    assert answer_to(asks, "Longer", tmp_path, engine) is not Answer.PROVED
+    plain = LONGER.replace("held.__alloc__()", "8").format(right="len(held) == room")
+    assert answer_to(plain, "Longer", tmp_path, engine) is Answer.PROVED
