@@ -27,6 +27,8 @@ class Standing:
         self._walk, self._chain = walk, [coroutine]
         while type(inner := self._chain[-1].cr_await) is types.CoroutineType:
             self._chain.append(inner)
+        assert isinstance(inner, types.GeneratorType)
+        self._awaited = type(slots(inner, inner.gi_code)[0])
         met = walk.objects[len(self._chain) + 1 :]
         self._changing = [each for each in met if type(each) not in UNCHANGING]
         self._before = self._now()
@@ -51,6 +53,8 @@ class Standing:
         if type(leaf) is not types.GeneratorType or leaf.gi_frame is None:
             raise Refused("it awaits something else")
         awaited, *others = slots(leaf, leaf.gi_code)
+        if type(awaited) is not self._awaited:
+            raise Refused("it awaits something else")
         inside = awaited.__dict__
         walk.tokens = [inner.cr_frame.f_lasti, leaf.gi_frame.f_lasti, len(inside)]
         walk.write([LEAF if each is leaf else each for each in slots(inner, inner.cr_code)])

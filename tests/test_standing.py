@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Generator
 from typing import Any
 
 import pytest
@@ -120,6 +120,26 @@ async def another_operation(shared: Any) -> None:
         kind = Kind.SWEEP_END
 
 
+class Awaited:
+    """It has no attributes beside its slot, and awaits an operation by itself."""
+
+    __slots__ = ("operation",)
+
+    def __init__(self) -> None:
+        self.operation = Operation(BEGIN)
+
+    def __await__(self) -> Generator[Operation, Any, Any]:
+        return (yield self.operation)
+
+
+async def another_awaited(shared: Any) -> None:
+    awaited: Any = Operation(BEGIN)
+    for _ in range(2):
+        await awaited
+        await Operation(Kind.LOAD)
+        awaited = Awaited()
+
+
 async def another_coroutine(shared: Any) -> None:
     async def inner() -> None:
         await Operation(BEGIN)
@@ -150,6 +170,7 @@ MOVE = (
     own_variable_changes,
     another_place,
     another_operation,
+    another_awaited,
 )
 
 

@@ -24,6 +24,7 @@ from syncproof.checkers.explicit.search import Meter
 from syncproof.models.errors import UserError
 from syncproof.models.instance import Parts
 from syncproof.models.lowering import Action, ActionKind, frozen
+from syncproof.models.memory import Slot
 from syncproof.models.operations import GhostCheck, GhostUpdate, Kind, Operation
 from syncproof.models.outbox import ADD
 
@@ -387,10 +388,12 @@ class Closure:
     def _load_in_sweep(
         self, process: int, operation: Operation
     ) -> tuple[Evaluate, tuple[tuple[int, ...], ...]]:
-        """What a load gives and the places that it reads, which its slot alone decides."""
-        slot = operation.slot
-        assert slot is not None
-        key = (process, operation.kind, slot.region.name, slot.rank, slot.number, slot.names)
+        """What a load gives and the places that it reads, which its slot alone decides if it has
+        no condition and the region is the protocol's."""
+        slot, key = operation.slot, None
+        is_plain = operation.predicate is None and operation.source is None
+        if isinstance(slot, Slot) and is_plain and slot.region in self.parts.layout.regions:
+            key = process, operation.kind, slot.region, slot.rank, slot.number, slot.names
         found = self._loads.get(key)
         if found is None:
             try:
@@ -399,7 +402,9 @@ class Closure:
                 raise NotCertified(str(error)) from error
             groups = self._groups(operation, process, actions)
             cells = tuple(cell for group in groups for cell in group)
-            found = self._loads[key] = self._evaluation(operation, actions[0], cells), groups
+            found = self._evaluation(operation, actions[0], cells), groups
+            if key is not None:
+                self._loads[key] = found
         return found
 
     def _may_find(
