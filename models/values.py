@@ -226,10 +226,13 @@ def changeable(value: Any) -> str:
     kind = type(value)
     if kind is type:
         return "class" if value.__flags__ & HEAP else ""
-    if kind in ENDURING:
+    if type(kind) is type and kind in ENDURING:
         return ""
+    equals: Any = type(kind).__eq__
+    if equals is not type.__eq__:
+        return f"{kind.__name__}, a class that says itself what it equals"
     if kind not in HOLDING and kind.__flags__ & HEAP and not resolves(kind):
-        return f"{kind.__name__}, a class made in a function,"
+        return f"{kind.__name__}, a class made in a function"
     if issubclass(kind, Enum):
         return ""
     inside: Iterable[Any]
@@ -247,8 +250,7 @@ def changeable(value: Any) -> str:
         is_plain = issubclass(kind, Number) and not hasattr(value, "__dict__")
         return "" if is_plain else kind.__name__
     for each in inside:
-        found = "" if type(each) in ENDURING else changeable(each)
-        if found:
+        if found := changeable(each):
             return found
     return ""
 

@@ -247,6 +247,26 @@ class Loose(Frozen):
     """Frozen are only the fields of the class from which it derives."""
 
 
+class Feigned(type):
+    """What classes say that they are whole numbers."""
+
+    def __hash__(cls) -> int:
+        return hash(int)
+
+    def __eq__(cls, other: object) -> bool:
+        return True
+
+
+class Feigning(metaclass=Feigned):
+    """A message that can be filled anew, and equals no other."""
+
+
+def test_a_class_that_equals_another_is_not_taken_for_it() -> None:
+    """It is found among the types of what nobody can change, and is none of them."""
+    assert type(Feigning()) in {int} and changeable(Feigning())
+    assert changeable((1, Feigning()))
+
+
 def test_only_what_nobody_can_change_is_let_pass() -> None:
     """Objects are looked into as far as they hold others."""
     lasting = (1, 1.5, "a", None, b"a", Colour.RED, Fraction(1, 2), frozenset({1}), int, range(2))
