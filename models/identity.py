@@ -19,7 +19,7 @@ from functools import cache
 from itertools import chain, islice
 from typing import Any, TypeAlias, TypeVar
 
-from syncproof.models.identity_classes import WORD, image, plain, probe_containers, resolves
+from syncproof.models.identity_classes import WORD, feigns, image, plain, probe_containers, resolves
 from syncproof.models.identity_scan import NULL, Refused, trusted
 from syncproof.models.identity_walk import Environment
 
@@ -139,7 +139,7 @@ class Walk:
         """Write the contents of objects, by the numbers that all have."""
         for each in objects:
             kind = type(each)
-            writer = self._writers.get(kind)
+            writer = self._writers.get(kind) if type(kind) is type else None
             if writer is None:
                 self._object(each, kind)
             else:
@@ -170,6 +170,8 @@ class Walk:
             self.write(chain.from_iterable(inside.items()))
 
     def _object(self, each: Any, kind: type) -> None:
+        if feigns(kind):
+            raise Refused(f"an object of {kind.__qualname__}, which says itself what it equals")
         if isinstance(each, type):
             self._class(each)
             self._standing(each)

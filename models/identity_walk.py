@@ -24,6 +24,7 @@ from syncproof.models.identity_classes import (
     TELLS_VALUES,
     classes_of_package,
     closed_over,
+    feigns,
     hides_state,
     image,
     is_generated,
@@ -203,6 +204,8 @@ class Environment:
     def _inside(self, each: object) -> Iterable[object]:
         """What an object reaches, after it is put under watch."""
         kind = type(each)
+        if feigns(kind) or (isinstance(each, type) and feigns(each)):
+            raise Refused(f"{shown(each)} is of a class that says itself what it equals")
         self._probes += probes_of(each)
         if kind in DESCRIPTORS and getattr(each, "__name__", "") in REFLECTIVE:
             raise Refused(f"{getattr(each, '__qualname__', '')} may reach anything")

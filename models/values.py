@@ -12,7 +12,7 @@ from numbers import Number
 from typing import Any, Never
 
 from syncproof.models.errors import UserError
-from syncproof.models.identity_classes import resolves
+from syncproof.models.identity_classes import feigns, resolves
 from syncproof.models.per_rank import PerRank
 
 
@@ -228,8 +228,7 @@ def changeable(value: Any) -> str:
         return "class" if value.__flags__ & HEAP else ""
     if type(kind) is type and kind in ENDURING:
         return ""
-    equals: Any = type(kind).__eq__
-    if equals is not type.__eq__:
+    if feigns(kind):
         return f"{kind.__name__}, a class that says itself what it equals"
     if kind not in HOLDING and kind.__flags__ & HEAP and not resolves(kind):
         return f"{kind.__name__}, a class made in a function"

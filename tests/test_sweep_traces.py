@@ -115,3 +115,53 @@ def test_what_a_bytearray_has_room_for_is_not_asked(engine: str, tmp_path: Path)
     assert answer_to(asks, "Longer", tmp_path, engine) is not Answer.PROVED
     plain = LONGER.replace("held.__alloc__()", "8").format(right="len(held) == room")
     assert answer_to(plain, "Longer", tmp_path, engine) is Answer.PROVED
+
+
+FEIGNING = """
+HASH = hash({kind})
+
+class Feigned(type):
+    def __hash__(cls): return HASH
+    def __eq__(cls, other): return True
+
+class Feigning(metaclass={metaclass}):
+    start = stop = step = 0
+    def __len__(self): return 0
+    def __iter__(self): return iter(())
+    def values(self): return ()
+
+class Noted(Protocol):
+    def memory(self):
+        self.word = Region(owner=1, block=8)
+
+    @role(on=[0])
+    async def writer(self, core: Core):
+        await core.put(self.word[1], 1)
+        await core.quiet()
+
+    @role(on=[1])
+    async def reader(self, core: Core):
+        held = Feigning()
+        held.count = 0
+
+        async def sweep():
+            if await core.load(self.word[1]):
+                return 1
+            held.count = {left}
+            return None
+
+        await core.poll_until(sweep)
+        core.check(held.count == 0, "a turn failed")
+"""
+
+
+@pytest.mark.parametrize("engine", ["certificate", "auto", "reduced", "fast"])
+@pytest.mark.parametrize("kind", ["int", "tuple", "dict", "range"])
+def test_an_object_of_a_class_that_equals_another_is_looked_into(
+    kind: str, engine: str, tmp_path: Path
+) -> None:
+    """It is no tuple, and what it holds is not what a tuple holds."""
+    feigning = FEIGNING.format(kind=kind, metaclass="Feigned", left=1)
+    assert answer_to(feigning, "Noted", tmp_path, engine) is not Answer.PROVED
+    plain = FEIGNING.format(kind=kind, metaclass="type", left=0)
+    assert answer_to(plain, "Noted", tmp_path, engine) is Answer.PROVED
