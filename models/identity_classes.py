@@ -119,9 +119,9 @@ def hides_state(kind: type) -> bool:
 
 
 def is_of_package(kind: type) -> bool:
-    """Whether a class is one of this package's models and protocols, and so is all that it does."""
+    """Whether a class says that it is one of this package's, and all that it does is."""
     files = {Path(each.__code__.co_filename).resolve().parent for each in functions_of(kind)}
-    return resolves(kind) and kind.__module__.startswith(f"{ROOT}.") and files <= FOLDERS
+    return kind.__module__.startswith(f"{ROOT}.") and files <= FOLDERS
 
 
 def functions_of(kind: type) -> Iterator[types.FunctionType]:
@@ -197,9 +197,6 @@ def probes_of(each: object) -> list[tuple[str, Callable[[], object], object]]:
     A set that held more, a deque that turned once, or a dict whose keys were put in anew, shows it
     to who goes through it meanwhile or adds to it; a bytearray shows that somebody looks at it.
     """
-    if is_array(each):
-        told = each.tobytes  # type: ignore[attr-defined]
-        return [("an array", told, told())]
     if not isinstance(each, KEEPING):
         return []
     kind = next(k for k in type(each).__mro__ if k in (OrderedDict, *KEEPING))
@@ -212,12 +209,6 @@ def probes_of(each: object) -> list[tuple[str, Callable[[], object], object]]:
     elif isinstance(each, bytearray):
         probe = lambda: (body(), bytes(each))  # noqa: E731
     return [(f"what a {type(each).__name__} keeps", probe, probe())]
-
-
-def is_array(each: object) -> bool:
-    """Whether this is numpy's array of plain numbers, which holds nothing but its bytes."""
-    kind: Any = getattr(sys.modules.get("numpy"), "ndarray", None)
-    return kind is not None and type(each) is kind and each.dtype.kind in "biufc"  # type: ignore[attr-defined]
 
 
 KEEPING = (dict, set, deque, bytearray)

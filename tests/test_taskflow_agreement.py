@@ -123,6 +123,13 @@ def test_graph_and_exploration_agree() -> None:
     assert said[Answer.UNDECIDED] <= whole / 20, said
 
 
+def test_a_schedule_that_was_looked_through_can_be_watched() -> None:
+    """What it keeps of its own, arrays that nobody can watch, costs no proof."""
+    schedule = SOUND["mbarrier"]()
+    assert len(schedule.all_waits.event) and len(schedule.all_triggers.event)
+    assert instance_of(schedule).unwatched() == ""
+
+
 @pytest.mark.parametrize("name", [n for n in SOUND if n not in ("15 sets", "credit")])
 def test_a_formula_proves_the_sound_ones(name: str) -> None:
     """What the graph proves z3 proves, of every kind of event, of pools and of two launches."""

@@ -17,7 +17,7 @@ from syncproof.engines import ANY_RANKS, AUTOMATIC, ENGINES, FULL, UNBOUNDED, En
 from syncproof.models.errors import UserError
 from syncproof.models.instance import Instance
 from syncproof.models.verdict import EXIT_CODES, Answer, Verdict
-from syncproof.registry import find
+from syncproof.registry import built_ins, find
 from tests.small import instance
 
 HEAD = """
@@ -807,3 +807,9 @@ def test_what_was_read_is_not_made_anew(
     assert isinstance(found, UserError) or found.answer is not Answer.PROVED
     if isinstance(found, Verdict):
         assert made.unwatched()
+
+
+@pytest.mark.parametrize("name", sorted(built_ins()))
+def test_the_built_in_protocols_can_be_watched(name: str) -> None:
+    """So that each of them may be proved."""
+    assert instance(built_ins()[name], ranks=2).unwatched() == ""

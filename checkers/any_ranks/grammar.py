@@ -81,7 +81,9 @@ def check_written(protocol: Protocol) -> None:
 
     Files of this package are not looked at; a file may build on them, and on no other.
     """
-    kinds = [each for each in type(protocol).__mro__[:-1] if not is_of_package(each)]
+    kinds = [
+        each for each in type(protocol).__mro__[:-1] if not (is_of_package(each) and resolves(each))
+    ]
     for name in dict.fromkeys(each.__module__ for each in kinds):
         module = sys.modules.get(name)
         if module is None or not all(resolves(each) for each in kinds if each.__module__ == name):
