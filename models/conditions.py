@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 from syncproof.models.errors import UserError
 from syncproof.models.identity_scan import FORBIDDEN
 from syncproof.models.protocol import Protocol
-from syncproof.models.traces import CANNOT_CHANGE, STANDING, is_of_package, is_ours, trace, traced
+from syncproof.models.traces import STANDING, cannot_change, is_of_package, is_ours, trace, traced
 
 BINDING = ("STORE_", "DELETE_", "YIELD", "IMPORT")
 """How the names of instructions begin that leave something behind; ``STORE_FAST`` does not."""
@@ -87,7 +87,7 @@ def _is_bare(function: types.FunctionType) -> bool:
     if function.__defaults__ or function.__kwdefaults__:
         return False
     try:
-        return all([type(c.cell_contents) in CANNOT_CHANGE for c in function.__closure__ or ()])
+        return all([cannot_change(type(c.cell_contents)) for c in function.__closure__ or ()])
     except ValueError:
         return False
 
@@ -142,7 +142,7 @@ class _Reach:
     def _takes(self, value: Any, work: list[Any]) -> bool:
         """Whether a value stands by itself; what it refers to is added to ``work``."""
         kind = type(value)
-        if kind in CANNOT_CHANGE:
+        if cannot_change(kind):
             return True
         if kind is types.FunctionType:
             return id(value) in self._met or self._takes_function(value, work)

@@ -245,6 +245,7 @@ class Layout:
         self, regions: Sequence[Region], atomicity: int, order: str, whole: bool = False
     ) -> None:
         self.regions = tuple(regions)
+        self._own = {region.name: region for region in regions}
         self.size = 0
         self._first: dict[tuple[str, int], int] = {}
         self._pattern: dict[str, list[tuple[int, str, int]]] = {}
@@ -290,8 +291,16 @@ class Layout:
                 yield Cell(slot, atom, field, first, values.get(field, 0))
 
     def cells_of(self, slot: Slot) -> list[tuple[int, str, int]]:
-        """The cells of the named fields of ``slot``, as (cell, field, atom), in byte order."""
+        """The cells of the named fields of ``slot``, as (cell, field, atom), in byte order.
+
+        Raises `UserError` for a region that the protocol does not hold.
+        """
         region = slot.region.name
+        if self._own.get(region) is not slot.region:
+            raise UserError(
+                f"{slot} is in a region that the protocol does not hold",
+                expected="a region that memory() assigns to an attribute of the protocol",
+            )
         pattern = self._pattern[region]
         named = self._named.get((region, slot.names))
         if named is None:

@@ -42,6 +42,11 @@ APART = frozenset(("logging", "threading", "_thread", "io", "_io"))
 """Modules of Python's with objects by which no role tells anything, but for thread locals."""
 
 
+def cannot_change(kind: type) -> bool:
+    """Whether it is one of `CANNOT_CHANGE`, and none whose metaclass says that it equals one."""
+    return type(kind) is type and kind in CANNOT_CHANGE
+
+
 def trace(value: Any) -> Any:
     """What can be told of a value and of all that it refers to: equal while nothing changes.
 
@@ -108,7 +113,7 @@ class _Tracer:
     def of(self, value: Any) -> Any:
         """What can be told of a value."""
         kind = type(value)
-        if kind in CANNOT_CHANGE or kind in (bytes, complex):
+        if cannot_change(kind) or kind is bytes or kind is complex:
             return (kind, value.hex() if kind is float else value)
         if self._stands(value, kind):
             return id(value)

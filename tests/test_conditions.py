@@ -24,6 +24,7 @@ from syncproof.models.lowering import frozen
 from syncproof.models.memory import Ghost, Region
 from syncproof.models.operations import Kind, Operation
 from syncproof.models.protocol import Protocol, parameter, role
+from syncproof.models.traces import trace
 from syncproof.models.values import Block
 from syncproof.models.verdict import Answer, Verdict
 from syncproof.protocols.counts import equals
@@ -576,3 +577,22 @@ def test_a_ghost_that_nobody_holds_is_refused(engine: str) -> None:
         verdict(made, engine)
     with pytest.raises(UserError, match="none of the protocol's"):
         certify(made, question_of(made, "x"))
+
+
+def test_what_an_object_holds_is_told_whatever_its_class_says_that_it_equals() -> None:
+    """A metaclass may say that its class equals `int`, whose objects hold nothing."""
+
+    class Feigned(type):
+        def __hash__(cls) -> int:
+            return hash(int)
+
+        def __eq__(cls, other: object) -> bool:
+            return True
+
+    class Feigning(metaclass=Feigned):
+        count = 0
+
+    held = Feigning()
+    before = trace(held)
+    held.count = 1
+    assert trace(held) != before

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from syncproof.checkers.explicit import outlook, persistent
 from syncproof.checkers.explicit.persistent import PersistentSets
 from syncproof.models.fabric import Profile
 from syncproof.models.instance import Instance
@@ -44,6 +45,29 @@ def test_reduced_search_agrees() -> None:
     found = compare(0, 1_000)
     assert found["same"] > 800
     assert found["too large"] < 30
+
+
+def test_reduced_search_agrees_when_it_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Outlooks that are cut short, or not tried any more after a few in vain, leave nothing out."""
+    monkeypatch.setattr(outlook, "MOST_TURNS", 6)
+    monkeypatch.setattr(persistent, "LONG", 1)
+    monkeypatch.setattr(persistent, "MOST_IN_VAIN", 2)
+    asked: Counter[str] = Counter()
+    look, run = PersistentSets._outlook, outlook.Outlook.run
+
+    def looked(*given: Any) -> outlook.Outlook:
+        asked["looked"] += 1
+        return look(*given)
+
+    def counted(each: outlook.Outlook) -> None:
+        asked["run"] += 1
+        run(each)
+        asked["to the end"] += 1
+
+    monkeypatch.setattr(PersistentSets, "_outlook", looked)
+    monkeypatch.setattr(outlook.Outlook, "run", counted)
+    assert compare(0, 150)["same"] > 100
+    assert asked["looked"] > asked["run"] > asked["to the end"] > 0
 
 
 @pytest.mark.long

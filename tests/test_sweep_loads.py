@@ -74,3 +74,39 @@ def test_loads_that_are_alike_are_proved(tmp_path: Path) -> None:
     """The test above can fail: two loads of one word, the second of which is thrown away."""
     alike = "", WORD, f"{WORD}\n            second = 1", "1 + second"
     assert answer(alike, tmp_path, "certificate") is Answer.PROVED
+
+
+FORGED = """
+class Forged(Protocol):
+    def memory(self):
+        self.word = Region(owner=1, block=8)
+
+    @role(on=[0])
+    async def writer(self, core: Core):
+        await core.put(self.word[1], 1)
+        await core.quiet()
+
+    @role(on=[1])
+    async def reader(self, core: Core):
+        other = Region(owner=1, block=8)
+        other.place("word", 2, ())
+        await {}
+"""
+REFUSING = ("certificate", "auto", "reference", "reduced", "fast", "smt")
+
+
+@pytest.mark.parametrize("engine", REFUSING)
+@pytest.mark.parametrize(
+    "operation", ["core.wait_until(other[1], lambda word: word == 1)", "core.put(other[1], 1)"]
+)
+def test_a_region_that_the_role_made_is_refused(
+    operation: str, engine: str, tmp_path: Path
+) -> None:
+    """It has the name of the protocol's own, and is none of its memory."""
+    file = tmp_path / "forged.py"
+    file.write_text(HEAD + FORGED.format(operation), encoding="utf-8")
+    found = verdict_by(ALL[engine], instance(find(f"{file}:Forged").kind, ranks=2))
+    if isinstance(found, UserError):
+        assert "in a region that the protocol does not hold" in str(found)
+    else:
+        assert found.answer is Answer.UNDECIDED

@@ -54,8 +54,7 @@ WAYS = {
 }
 
 
-LONGER = """
-class Longer(Protocol):
+ONE_WORD = """
     def memory(self):
         self.word = Region(owner=1, block=8)
 
@@ -66,6 +65,10 @@ class Longer(Protocol):
 
     @role(on=[1])
     async def reader(self, core: Core):
+"""
+LONGER = (
+    f"\nclass Longer(Protocol):{ONE_WORD}"
+    + """
         held = bytearray(8)
 
         async def sweep():
@@ -80,6 +83,7 @@ class Longer(Protocol):
         await core.poll_until(sweep)
         core.check({right}, "it was longer")
 """
+)
 
 
 def answer(way: tuple[str, str, str, str], folder: Path, engine: str) -> Answer | None:
@@ -130,17 +134,7 @@ class Feigning(metaclass={metaclass}):
     def __iter__(self): return iter(())
     def values(self): return ()
 
-class Noted(Protocol):
-    def memory(self):
-        self.word = Region(owner=1, block=8)
-
-    @role(on=[0])
-    async def writer(self, core: Core):
-        await core.put(self.word[1], 1)
-        await core.quiet()
-
-    @role(on=[1])
-    async def reader(self, core: Core):
+class Noted(Protocol):{word}
         held = Feigning()
         held.count = 0
 
@@ -161,7 +155,7 @@ def test_an_object_of_a_class_that_equals_another_is_looked_into(
     kind: str, engine: str, tmp_path: Path
 ) -> None:
     """It is no tuple, and what it holds is not what a tuple holds."""
-    feigning = FEIGNING.format(kind=kind, metaclass="Feigned", left=1)
+    feigning = FEIGNING.format(kind=kind, metaclass="Feigned", left=1, word=ONE_WORD)
     assert answer_to(feigning, "Noted", tmp_path, engine) is not Answer.PROVED
-    plain = FEIGNING.format(kind=kind, metaclass="type", left=0)
+    plain = FEIGNING.format(kind=kind, metaclass="type", left=0, word=ONE_WORD)
     assert answer_to(plain, "Noted", tmp_path, engine) is Answer.PROVED

@@ -7,9 +7,13 @@ from textwrap import indent
 
 import pytest
 
+from syncproof.checkers.certificate import roles
+from syncproof.checkers.certificate.check import check as certificate
+from syncproof.checkers.explicit.check import question_of
+from syncproof.checkers.explicit.search import Budget
 from syncproof.models.errors import UserError
 from syncproof.models.verdict import Answer, Verdict
-from syncproof.registry import find
+from syncproof.registry import built_ins, find
 from tests.small import instance
 from tests.test_unwatched import ALL, HEAD, verdict_by
 
@@ -160,3 +164,17 @@ def test_a_condition_that_turns_a_set_is_not_taken_for_a_function(
     file.write_text(HEAD + ASKED, encoding="utf-8")
     found = verdict_by(ALL[engine], instance(find(f"{file}:Asked").kind, ranks=2))
     assert isinstance(found, UserError) or found.answer is not Answer.PROVED
+
+
+@pytest.mark.parametrize("name", sorted(built_ins()))
+def test_protocols_of_this_package_take_nothing_back(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They have the same certificate when all that roles share is looked at behind each step."""
+    made = instance(built_ins()[name], ranks=3)
+    question = question_of(made, name)
+    as_ours = certificate(made, question, "certificate", Budget())
+    monkeypatch.setattr(roles, "is_of_package", lambda _: False)
+    as_theirs = certificate(made, question, "certificate", Budget())
+    assert as_ours.answer is as_theirs.answer is Answer.PROVED
+    assert as_ours.transitions == as_theirs.transitions

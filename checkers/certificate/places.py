@@ -60,7 +60,7 @@ class Places:
     """Numbers of places for slots, and values for what they hold."""
 
     def __init__(self, parts: Parts, division: Division) -> None:
-        self._division = division
+        self._division, self._layout = division, parts.layout
         self._first: dict[tuple[Region, int], tuple[int, int]] = {}
         self._accesses: dict[tuple[Region, Fields], Access] = {}
         self._met: dict[tuple[Region, int, Fields], tuple[Access, int, int]] = {}
@@ -78,6 +78,7 @@ class Places:
         region, rank = slot.region, slot.rank
         found = self._met.get((region, rank, names))
         if found is None:
+            self._layout.cells_of(slot)  # refuses a region that is not the protocol's
             access = self._access(region, names)
             found = self._met[region, rank, names] = access, *self._first[region, rank]
         access, first, per_block = found
