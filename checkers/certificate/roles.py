@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dis
-from functools import cache
+from functools import cache, cached_property
 from itertools import chain
 from types import CodeType, CoroutineType
 from typing import Any, TypeVar
@@ -76,8 +76,8 @@ class LiveRoles:
         self._identities: dict[int, Identity] = {}
         cores = [role.core for role in parts.roles]
         self._cores = [tuple(chain.from_iterable(vars(core).items())) for core in cores]
-        self._shared = Shared(parts.protocol, self._coroutines, cores)
         self._between = Shared(parts.protocol, self._coroutines, ())
+        self._shared = self._between.beside(cores)
         self._running = NOBODY
         kinds = type(parts.protocol).__mro__[:-1]
         self._looks_always = not all(is_of_package(each) for each in kinds)
@@ -279,8 +279,12 @@ class LiveRoles:
     def _identity(self, process: int) -> Identity:
         if process not in self._identities:
             core = self.parts.roles[process].core
-            self._identities[process] = Identity((self.parts.protocol, core), Operation)
+            self._identities[process] = self._identity_of_all.beside(core)
         return self._identities[process]
+
+    @cached_property
+    def _identity_of_all(self) -> Identity:
+        return Identity((self.parts.protocol,), Operation)
 
     def _told(self, process: int, found: T | Refusal) -> T:
         if isinstance(found, Refusal):
