@@ -71,9 +71,9 @@ def rows() -> Iterator[tuple[str, ...]]:
     yield from COMBINED
 
 
-def measured(arguments: Sequence[str]) -> Row:
+def measured(arguments: Sequence[str], size: Sequence[str] = SIZE) -> Row:
     """One row, answered in a process of its own."""
-    command = [sys.executable, "-m", "syncproof", "check", *arguments, *SIZE]
+    command = [sys.executable, "-m", "syncproof", "check", *arguments, *size]
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     seconds, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
