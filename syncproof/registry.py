@@ -9,9 +9,11 @@ import inspect
 import pkgutil
 import re
 import sys
+import sysconfig
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
+from functools import cache
 from importlib.machinery import (
     BYTECODE_SUFFIXES,
     EXTENSION_SUFFIXES,
@@ -23,7 +25,7 @@ from importlib.machinery import (
 )
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import syncproof.protocols
 from syncproof.awaits import check_awaits
@@ -202,13 +204,14 @@ def _load(path: Path) -> ModuleType:
 
 @contextmanager
 def _beside(path: Path) -> Iterator[None]:
-    """As for a script, modules in the file's folder can be imported while it is."""
-    folder = path.resolve().parent
+    """As for a script, modules in the file's folder can be imported while it is.
+
+    Those that are not installed are read anew, wherever they are found.
+    """
 
     def hook(place: str) -> FileFinder:
-        inside = Path(place)
-        if not inside.is_relative_to(folder) or "site-packages" in inside.parts:
-            raise ImportError(f"{place} is not of the protocol", path=place)
+        if is_installed(Path(place)) or not Path(place).is_dir():
+            raise ImportError(f"{place} is no folder of the user's", path=place)
         return FileFinder(
             place,
             (ExtensionFileLoader, EXTENSION_SUFFIXES),
@@ -216,17 +219,31 @@ def _beside(path: Path) -> Iterator[None]:
             (SourcelessFileLoader, BYTECODE_SUFFIXES),
         )
 
-    sys.path.insert(0, str(folder))
+    sys.path.insert(0, str(path.resolve().parent))
     sys.path_hooks.insert(0, hook)
-    known = sys.path_importer_cache.pop(str(folder), None)
+    known = _without_finders()
     try:
         yield
     finally:
         sys.path.pop(0)
         sys.path_hooks.remove(hook)
-        sys.path_importer_cache.pop(str(folder), None)
-        if known is not None:
-            sys.path_importer_cache[str(folder)] = known
+        _without_finders()
+        sys.path_importer_cache.update(known)
+
+
+def _without_finders() -> dict[str, Any]:
+    """Forget who finds modules in folders that are not of installed packages; gives them."""
+    apart = [place for place in sys.path_importer_cache if not is_installed(Path(place))]
+    return {place: sys.path_importer_cache.pop(place) for place in apart}
+
+
+@cache
+def is_installed(path: Path) -> bool:
+    """Whether a file or folder is Python's own, or that of installed packages."""
+    names = ("stdlib", "platstdlib", "purelib", "platlib")
+    places = {Path(sysconfig.get_path(each)).resolve() for each in names}
+    here = path.resolve()
+    return any(each == here or each in here.parents for each in places)
 
 
 class _FromSource(SourceFileLoader):

@@ -7,13 +7,11 @@ import json
 import multiprocessing
 import os
 import sys
-import sysconfig
 import tempfile
 import time
 import traceback
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from functools import cache
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext, SpawnContext
 from multiprocessing.process import BaseProcess
@@ -29,7 +27,7 @@ from syncproof.models.errors import UserError
 from syncproof.models.mutants import Mutant
 from syncproof.models.operations import Kind
 from syncproof.models.verdict import to_data
-from syncproof.registry import Subject, find
+from syncproof.registry import Subject, find, is_installed
 from syncproof.request import Asked, Request, resolve
 
 GRACE = 10.0
@@ -110,28 +108,21 @@ def _note(sources: dict[str, str]) -> None:
     as it may be pointed elsewhere.
     """
     found: dict[str, None] = {}
+    looked_in = list(sys.path)
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
         if not file or name in ("__main__", "__mp_main__"):
+            looked_in += [] if file else getattr(module, "__path__", ())
             continue
         path = Path(file).absolute()
-        is_apart = name.partition(".")[0] == "syncproof" or _is_installed(path)
+        is_apart = name.partition(".")[0] == "syncproof" or is_installed(path)
         if name.startswith("syncproof.protocols") or not is_apart:
             found |= {str(path): None, f"{path.parent}{FOLDER}": None}
-    looked_in = (Path(each).absolute() for each in sys.path)
-    found |= {f"{each}{FOLDER}": None for each in looked_in if not _is_installed(each)}
+    places = (Path(each).absolute() for each in looked_in)
+    found |= {f"{each}{FOLDER}": None for each in places if not is_installed(each)}
     for each in found:
         if each not in sources:
             sources[each] = digest_of(each)
-
-
-@cache
-def _is_installed(path: Path) -> bool:
-    """Whether a file or folder is Python's own, or that of installed packages."""
-    names = ("stdlib", "platstdlib", "purelib", "platlib")
-    places = {Path(sysconfig.get_path(each)).resolve() for each in names}
-    here = path.resolve()
-    return any(each == here or each in here.parents for each in places)
 
 
 # In a process of its own
