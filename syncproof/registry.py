@@ -233,7 +233,7 @@ def _beside(path: Path) -> Iterator[None]:
 
 def _without_finders() -> dict[str, Any]:
     """Forget who finds modules in folders that are not of installed packages; gives them."""
-    apart = [place for place in sys.path_importer_cache if not is_installed(Path(place))]
+    apart = [place for place in [*sys.path_importer_cache] if not is_installed(Path(place))]
     return {place: sys.path_importer_cache.pop(place) for place in apart}
 
 
