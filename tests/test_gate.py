@@ -290,6 +290,29 @@ def test_module_found_elsewhere_is_asked_again(
             assert asked() == (1, 0)
 
 
+@pytest.mark.parametrize(
+    "reads",
+    ["pathlib.Path('d.txt').read_text()", "runpy.run_path('d.txt')['x']"],
+    ids=("as data", "as code"),
+)
+def test_file_that_a_protocol_reads_counts_too(
+    reads: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is opened while the file is imported is a source as it is."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(DOORBELL, tmp_path)
+    gate, kept, data = tmp_path / "g.yaml", tmp_path / "kept", tmp_path / "d.txt"
+    gate.write_text("obligations: [{protocol: 'own.py:Own', rounds: 1}]")
+    text = (
+        "import pathlib, runpy\nfrom doorbell import Doorbell\nclass Own(Doorbell):\n    'Mine.'\n"
+    )
+    (tmp_path / "own.py").write_text(f"{text}    x = {reads}\n")
+    monkeypatch.delitem(sys.modules, "doorbell", raising=False)
+    for number in range(2):
+        data.write_text(f"x = {number}")
+        assert (asked_anew(gate, kept), asked_anew(gate, kept)) == (1, 0)
+
+
 def test_edit_while_the_answer_is_sought_is_not_missed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 import traceback
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from multiprocessing.connection import Connection
@@ -23,6 +24,7 @@ from syncproof.checkers.explicit.mutating import find_mutants
 from syncproof.checkers.explicit.search import Budget
 from syncproof.commands.check import ask, engines_of
 from syncproof.gate.hashes import FOLDER, digest_of
+from syncproof.gate.opened import opened_files
 from syncproof.models.errors import UserError
 from syncproof.models.mutants import Mutant
 from syncproof.models.operations import Kind
@@ -60,10 +62,11 @@ def answer(job: Job) -> dict[str, Any]:
     started = time.process_time()
     sources: dict[str, str] = {}
     try:
-        subject = find(job.request.protocol)
-        _note(sources)
+        with opened_files() as opened:
+            subject = find(job.request.protocol)
+        _note(sources, opened)
         found = _mutants(job, subject) if job.list_mutants else _verdict(job, subject)
-        _note(sources)
+        _note(sources, opened)
     except UserError as error:
         return {"refused": str(error)}
     except Exception:
@@ -100,14 +103,15 @@ def mutant_from(data: dict[str, Any]) -> Mutant:
     return Mutant(**{**data, "kind": kind, "setting": setting})
 
 
-def _note(sources: dict[str, str]) -> None:
-    """Add the sources of protocols that are loaded: all but Python's, ours and packages'.
+def _note(sources: dict[str, str], opened: Iterable[str]) -> None:
+    """Add the sources of protocols that are loaded, all but Python's, ours and packages', and what
+    they have opened to read.
 
     They are hashed as soon as they are read, so that an edit during a search is not missed.
     Packages count by their version, our engines by their hash. A link counts under its own name,
     as it may be pointed elsewhere.
     """
-    found: dict[str, None] = {}
+    found: dict[str, None] = dict.fromkeys(opened)
     looked_in = list(sys.path)
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
