@@ -31,6 +31,7 @@ import syncproof.protocols
 from syncproof.awaits import check_awaits
 from syncproof.models.errors import UserError
 from syncproof.models.protocol import Protocol
+from syncproof.unordered import check_order
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -198,7 +199,9 @@ def _load(path: Path) -> ModuleType:
         where = f"{path}:{line}" if line else str(path)
         cause = error.__cause__ if isinstance(error.__cause__, UserError) else error
         raise UserError(f"does not import: {_words(cause)}", where=where) from error
-    check_awaits(inspect.getsource(module), str(path))
+    source = inspect.getsource(module)
+    check_awaits(source, str(path))
+    check_order(source, str(path))
     return module
 
 
