@@ -4,6 +4,7 @@ nothing."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, KeysView
+from copy import copy
 from itertools import chain
 from operator import call, itemgetter
 from typing import Any
@@ -28,6 +29,18 @@ class WatchedNames:
         self._views: list[KeysView[str]] = []
         self._absent: list[set[str]] = []
 
+    def copy(self) -> WatchedNames:
+        """The same names under watch, to which others can be added."""
+        made = copy(self)
+        made._known, made._watched = {*self._known}, [*self._watched]
+        made._at_first = [*self._at_first]
+        made._by_space = {
+            number: (space, [*there], {*absent})
+            for number, (space, there, absent) in self._by_space.items()
+        }
+        made._arrange()
+        return made
+
     def add(self, space: Space, names: Iterable[str]) -> None:
         """Watch names from when they are settled."""
         for name in names:
@@ -47,8 +60,11 @@ class WatchedNames:
             self._at_first.append(held)
             _, there, absent = self._by_space.setdefault(id(space), (space, [], set()))
             absent.add(name) if held is MISSING else there.append(name)
-        if not added:
-            return
+        if added:
+            self._arrange()
+
+    def _arrange(self) -> None:
+        """Put together what is asked of each space."""
         filled = [(space, names) for space, names, _ in self._by_space.values() if names]
         self._filled = [space for space, _ in filled]
         self._getters = [itemgetter(names[0], *names) for _, names in filled]

@@ -15,6 +15,7 @@ import typing
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
+from copy import copy
 from enum import Enum, EnumMeta
 from functools import cached_property
 from itertools import chain
@@ -99,6 +100,17 @@ class Environment:
         for each in singletons():
             self._place(each)
         self.adopt(*shared)
+
+    def beside(self, *objects: object) -> Environment:
+        """Another one that has all of this one, and these objects; a `Refused` if this one is no
+        longer as it was."""
+        made = copy(self)
+        for name, value in vars(self).items():
+            if type(value) in (list, set, dict):
+                setattr(made, name, value.copy())
+        made._names = self._names.copy()
+        made.adopt(*objects)
+        return made
 
     def names_built_in(self, name: str) -> bool:
         """Whether code names this built-in function."""
@@ -422,7 +434,7 @@ class Environment:
         if stored and not self._ours:
             self._ours = [vars(each) for each in classes_of_package()]
             self._stores += self._ours
-        for each in (*self._stores, *self._modules):
+        for each in (*self._stores, *self._modules) if stored else ():
             self._name(each, sorted(stored))
 
     def _attributes_of(self, module: dict[str, object], names: Sequence[str]) -> None:

@@ -126,14 +126,14 @@ class Instance:
         """The system under one assignment; `Unresolved` when a role asks for another choice."""
         parts = self.parts(choices)
         ledger = ledger or Ledger()
-        shared = parts.shared()
+        shared, identity = parts.shared(), self.identity(parts.protocol)
         automata = [
             Automaton(
                 process,
                 role.start,
                 role.said,
                 parts.lowering,
-                self.identity(parts.protocol, role.core),
+                identity and identity.beside(role.core),
                 ledger,
                 self.mutation,
                 shared,
@@ -154,9 +154,10 @@ class Instance:
             automata, parts.layout.cells, parts.values, features, lines, ghosts, initial, ledger
         )
 
-    def identity(self, protocol: Protocol, core: Core) -> Identity | None:
-        """What tells which local states of a process are equal; None: its history alone."""
-        return Identity((protocol, core), Operation) if self.merge else None
+    def identity(self, protocol: Protocol) -> Identity | None:
+        """What tells, beside its core, which local states of a process are equal; None: its
+        history alone."""
+        return Identity((protocol,), Operation) if self.merge else None
 
     def unwatched(self) -> str:
         """What the roles refer to that cannot be put under watch, or nothing.

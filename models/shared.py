@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from copy import copy
 from functools import cached_property
 from types import CodeType, CoroutineType
 from typing import Any, TypeAlias
@@ -37,6 +38,19 @@ class Shared:
         self._protocol, self._cores = protocol, cores
         self._environment, self.unwatched = _environment(protocol, coroutines, cores)
         self._before = None if self._environment else trace_of_shared(protocol, cores)
+
+    def beside(self, cores: Sequence[Core]) -> Shared:
+        """The same, with cores."""
+        made = copy(self)
+        made._cores = cores
+        if self._environment is not None:
+            try:
+                made._environment = self._environment.beside(*cores)
+            except Refused as refused:
+                made._environment, made.unwatched = None, str(refused)
+        if made._environment is None:
+            made._before = trace_of_shared(self._protocol, cores)
+        return made
 
     def refuse_change(self) -> None:
         """Raise a `UserError` if it is not as it was."""

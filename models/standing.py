@@ -33,15 +33,22 @@ class Standing:
         self._changing = [each for each in met if type(each) not in UNCHANGING]
         self._before = self._now()
 
-    def is_as_it_was(self, coroutine: types.CoroutineType[Any, Any, Any]) -> bool:
-        """Whether this is the coroutine, and surely stands as it did; False says nothing."""
+    def is_as_it_was(
+        self, coroutine: types.CoroutineType[Any, Any, Any], looks_around: bool = True
+    ) -> bool:
+        """Whether this is the coroutine, and surely stands as it did; False says nothing.
+
+        ``looks_around``: so does what it shares with others.
+        """
         awaits: Any = coroutine
         for each in self._chain:
             if awaits is not each:
                 return False
             awaits = each.cr_await
         try:
-            return self._now() == self._before and not self._walk.environment.changed()
+            if looks_around and self._walk.environment.changed():
+                return False
+            return self._now() == self._before
         except Refused:
             return False
 

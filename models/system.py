@@ -32,7 +32,6 @@ from syncproof.models.transitions import (
     State,
     Step,
     Transition,
-    differences,
 )
 from syncproof.models.values import Values
 from syncproof.models.views import Views
@@ -161,9 +160,21 @@ class System:
 
     def process_transitions(self, state: State, process: int) -> list[Transition]:
         """The enabled steps of one process."""
-        node = self.node(state, process)
+        moves = self._local_moves(state, process)
+        if moves is None:
+            return self._steps(state, process)
+        return [each.taken(state) for each in moves]
+
+    def process_moves(self, state: Sequence[int], process: int) -> Sequence[Move]:
+        """The same as changes of the state."""
+        moves = self._local_moves(state, process)
+        return self._asked(state, process) if moves is None else moves
+
+    def _local_moves(self, state: Sequence[int], process: int) -> tuple[Move, ...] | None:
+        """The steps of a process that depend on little; None if they may depend on more."""
+        node = self.automata[process].nodes[state[process]]
         if node.state == "done":
-            return []
+            return ()
         if node.state == "error":
             assert node.error is not None
             raise node.error
@@ -174,25 +185,20 @@ class System:
         if outline.polls:
             self.polled |= outline.polls
         if not outline.local:
-            return self._steps(state, process, node)
+            return None
         outbox = state[self.first_outbox + process]
         key = (process, node.number, outbox, *[state[place] for place in outline.looks])
         moves = self._moves.get(key)
         if moves is None:
-            moves = self._moves[key] = tuple(
-                Move(each.step, differences(state, each.state), each.failures, each.reached)
-                for each in self._steps(state, process, node)
-            )
-        found = []
-        for step, changes, failures, reached in moves:
-            work = list(state)
-            for place, value in changes:
-                work[place] = value
-            found.append(Transition(step, tuple(work), failures, reached))
-        return found
+            moves = self._moves[key] = self._asked(state, process)
+        return moves
 
-    def _steps(self, state: State, process: int, node: Node) -> list[Transition]:
-        found: list[Transition] = []
+    def _asked(self, state: Sequence[int], process: int) -> tuple[Move, ...]:
+        start = tuple(state)
+        return tuple([each.move(start) for each in self._steps(start, process)])
+
+    def _steps(self, state: State, process: int) -> list[Transition]:
+        node, found = self.node(state, process), list[Transition]()
         for number, action in enumerate(node.actions):
             found += self._act(state, process, node, number, action)
         return found

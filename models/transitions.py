@@ -81,6 +81,10 @@ class Transition:
             self._state = self._state()
         return self._state
 
+    def move(self, before: State) -> Move:
+        """The same as a change of the state before it."""
+        return Move(self.step, differences(before, self.state), self.failures, self.reached)
+
     def numbered(self, variant: int) -> Transition:
         """The same transition with a number that tells its step from like ones."""
         step = self.step._replace(variant=variant)
@@ -123,12 +127,19 @@ class Outline(NamedTuple):
 
 
 class Move(NamedTuple):
-    """A step of one process as a change of some places of the state."""
+    """A step as a change of some places of the state."""
 
     step: Step
     changes: tuple[tuple[int, int], ...]
     failures: tuple[Failure, ...]
     reached: tuple[str, ...]
+
+    def taken(self, state: State) -> Transition:
+        """The same from a state."""
+        work = list(state)
+        for place, value in self.changes:
+            work[place] = value
+        return Transition(self.step, tuple(work), self.failures, self.reached)
 
 
 class Access(NamedTuple):

@@ -189,13 +189,17 @@ class _Drawing:
             yield from self._more(Text(printable(trace.missing_edge), style="red"))
 
     def _more(self, text: Text) -> Iterator[Text]:
-        for each in text.wrap(self.console, max(self.room - 2, 1)):
+        for each in self._wrapped(text, max(self.room - 2, 1)):
             yield self.lanes.blank().append("  ").append_text(_trimmed(each))
 
     def _below(self, before: Text, text: Text) -> Iterator[Text]:
-        for each in text.wrap(self.console, max(self.room, 1)) or [Text()]:
+        for each in self._wrapped(text, max(self.room, 1)) or [Text()]:
             yield before.append_text(_trimmed(each))
             before = self.lanes.blank()
+
+    def _wrapped(self, text: Text, width: int) -> Sequence[Text]:
+        """The lines of a text without line breaks: most fit into one."""
+        return [text] if text.cell_len <= width else list(text.wrap(self.console, width))
 
 
 def _trimmed(text: Text) -> Text:

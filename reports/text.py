@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import PurePath
 
 from syncproof.models.verdict import Line, Trace
@@ -9,12 +10,20 @@ from syncproof.models.verdict import Line, Trace
 
 def printable(text: object) -> str:
     """Text without characters that a terminal would obey."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(text))
+    words = str(text)
+    if words.isprintable():
+        return words
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in words)
 
 
 def source_text(line: Line) -> str:
     """A source line as ``sp.py:27  await core.put(...)``."""
-    return f"{PurePath(line.file).name}:{line.line}  {line.text}"
+    return f"{_name_of(line.file)}:{line.line}  {line.text}"
+
+
+@cache
+def _name_of(file: str) -> str:
+    return PurePath(file).name
 
 
 def many(number: object, thing: str) -> str:

@@ -424,6 +424,10 @@ class PlanIdentity(Identity):
     def __init__(self) -> None:
         """Nothing to prepare."""
 
+    def beside(self, *objects: object) -> Identity:
+        """Nothing more to prepare."""
+        return self
+
     def fingerprint(self, coroutine: CoroutineType[Any, Any, Any]) -> bytes | Refusal:
         """Each frame's place, and its numbers; all else in them follows from the line."""
         found: list[object] = []
@@ -439,8 +443,8 @@ class PlanIdentity(Identity):
 class PlanInstance(Instance):
     """An instance of a plan whose local states are told apart by `PlanIdentity`."""
 
-    def identity(self, protocol: Protocol, core: Core) -> Identity | None:
-        return PlanIdentity() if self.merge else super().identity(protocol, core)
+    def identity(self, protocol: Protocol) -> Identity | None:
+        return PlanIdentity() if self.merge else super().identity(protocol)
 
 
 def instance_of(plan: Plan, kind: type[Instance] = PlanInstance) -> Instance:

@@ -420,6 +420,35 @@ def test_a_sweep_that_leaves_a_trace_has_no_certificate() -> None:
     assert not by_either(made, {})
 
 
+TURNS: list[int] = []
+
+
+class Counting(Tracking):
+    """A sweep that counts its turns where all roles see it."""
+
+    @role
+    async def waiter(self, core: Core) -> None:
+        async def look() -> bool | None:
+            found = await core.load(self.flag[core.rank]) == 1 or None
+            if self.traces and not found:
+                TURNS.append(1)
+            return found
+
+        await core.poll_until(look)
+
+
+@pytest.mark.parametrize("is_ours", [True, False])
+def test_a_sweep_that_changes_what_roles_share_is_refused(
+    is_ours: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Behind each turn or, in a protocol of this package, before somebody else goes on."""
+    monkeypatch.setattr(certificate_roles, "is_of_package", lambda _: is_ours)
+    made = instance(Counting, ranks=2)
+    assert by_closure(with_settings(made, traces=False), {})
+    assert not by_closure(made, {})
+    assert TURNS
+
+
 def test_sweep_faults_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without its own checks a sweep would be certified where it must not be."""
     made = instance(Tracking, ranks=2)

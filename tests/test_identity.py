@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from syncproof.models.bounds import Bounds
 from syncproof.models.core import Core
-from syncproof.models.identity import Identity, Refusal, discard, self_test
+from syncproof.models.identity import Identity, Refusal, Walk, discard, self_test
 from syncproof.models.memory import Region
 from syncproof.models.operations import Kind, Operation
 from syncproof.models.protocol import Protocol, role
@@ -716,6 +716,35 @@ def test_a_change_of_the_protocol_is_named() -> None:
     protocol.regions.pop("flag")
     found = identity.fingerprint(coroutine)
     assert isinstance(found, Refusal) and "test_identity.py:" in found.where and found.reason
+    discard(coroutine)
+
+
+def test_what_is_beside_another_one_stands_for_itself() -> None:
+    """A role is captured beside its own core as it would be with it from the start; nothing of that
+    core stands for itself in what the other roles have."""
+    protocol, core, function, _ = ring()
+    common = Identity((protocol,), Operation)
+    identity, another = common.beside(core), common.beside(ring()[1])
+    coroutine = suspend(function, (), protocol, core)
+    whole = Identity((protocol, core), Operation)
+    found, as_one = identity.captured(coroutine), whole.captured(coroutine)
+    assert isinstance(found, Walk) and isinstance(as_one, Walk)
+    assert len(found.objects) == len(as_one.objects)
+    assert isinstance(another.captured(coroutine), Refusal)  # nobody sees into a core
+    discard(coroutine)
+
+
+@pytest.mark.parametrize("when", ["before", "behind"])
+def test_a_change_of_what_all_have_is_seen_beside_a_core(when: str) -> None:
+    """Whether it is made before the core is given or later, nothing is captured any more."""
+    protocol, core, function, _ = ring()
+    common = Identity((protocol,), Operation)
+    identity = common.beside(core)
+    coroutine = suspend(function, (), protocol, core)
+    assert isinstance(identity.fingerprint(coroutine), bytes)
+    protocol.regions.pop("flag")
+    changed = common.beside(core) if when == "before" else identity
+    assert isinstance(changed.fingerprint(coroutine), Refusal)
     discard(coroutine)
 
 

@@ -19,7 +19,7 @@ from syncproof.checkers.explicit.counterexample import shortened
 from syncproof.checkers.explicit.replay import replay, system_of
 from syncproof.checkers.explicit.search import Budget, hung_states
 from syncproof.checkers.explicit.shortening import IsWrong
-from syncproof.checkers.explicit.stuck import is_stuck, straight_on
+from syncproof.checkers.explicit.stuck import as_run, is_stuck, straight_on
 from syncproof.models.bounds import Bounds
 from syncproof.models.core import Core
 from syncproof.models.instance import Instance
@@ -260,6 +260,23 @@ class PollsForEver(Protocol):
             await core.poll_until(sweep)
 
 
+class StoresWhatIsThere(Protocol):
+    """One process may store what a word holds anyway, until another one has changed it."""
+
+    def memory(self) -> None:
+        self.word = Region(index=(2,), block=8, on_chip=True)
+
+    @role(on=[0])
+    async def clears(self, core: Core) -> None:
+        await core.load(self.word[0][1])
+        await core.put(self.word[0][0], 0)
+
+    @role(on=[0])
+    async def raises(self, core: Core) -> None:
+        await core.put(self.word[0][0], 1)
+        await core.wait_until(self.word[0][0], lambda word: word == 0)
+
+
 def system_from(kind: type[Protocol]) -> Any:
     return Instance(kind, Bounds(2, 1, 1), load_profile("cm384"), {}).system({})
 
@@ -270,7 +287,13 @@ def test_a_process_that_polls_for_ever_is_stuck() -> None:
     start = system.initial_transition().state
     run = straight_on(system, start, ASKED)
     assert run is not None
-    assert is_stuck(system, run[-1][1].state if run else start)
+    assert is_stuck(system, as_run(start, run)[-1][1].state if run else start)
+
+
+def test_a_store_of_what_is_there_is_seen_again_when_that_changes() -> None:
+    """Who could only store what was there anyway is asked again, and lets the other one go on."""
+    system = system_from(StoresWhatIsThere)
+    assert straight_on(system, system.initial_transition().state, ASKED) is None
 
 
 def wrongly_stuck(seeds: range) -> tuple[int, list[int]]:

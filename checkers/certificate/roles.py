@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dis
-from functools import cache
+from functools import cache, cached_property
 from itertools import chain
 from types import CodeType, CoroutineType
 from typing import Any, TypeVar
@@ -54,7 +54,8 @@ class LiveRoles:
     """The coroutine of each process, fed with what it reads, and its statements judged.
 
     ``operations[p]`` is what process p waits to do, None when it has returned. A token is due from
-    when its source first speaks of it until it is consumed.
+    when its source first speaks of it until it is consumed. ``looks_always``: what roles share is
+    looked at behind each step, and behind each turn of a sweep; else before anybody else goes on.
     """
 
     def __init__(self, parts: Parts, keep_all: bool = False) -> None:
@@ -76,17 +77,17 @@ class LiveRoles:
         self._identities: dict[int, Identity] = {}
         cores = [role.core for role in parts.roles]
         self._cores = [tuple(chain.from_iterable(vars(core).items())) for core in cores]
-        self._shared = Shared(parts.protocol, self._coroutines, cores)
         self._between = Shared(parts.protocol, self._coroutines, ())
+        self._shared = self._between.beside(cores)
         self._running = NOBODY
         kinds = type(parts.protocol).__mro__[:-1]
-        self._looks_always = not all(is_of_package(each) for each in kinds)
+        self.looks_always = not all(is_of_package(each) for each in kinds)
 
     def resume(self, process: int, value: Any) -> Operation | None:
         """Feed a process what it read, and judge what it says: what it waits to do then."""
-        if self._looks_always or process != self._running:
+        if self.looks_always or process != self._running:
             self._look(process)
-        if self._looks_always:
+        if self.looks_always:
             self._look_at_core(process)
         said = self._said[process]
         if said:
@@ -236,7 +237,7 @@ class LiveRoles:
         """
         fed, role, spares = self._fed[process], self.parts.roles[process], self._spares[process]
         assert fed is not None
-        if self._running != SPARES - process:  # between those of one role sweeps look themselves
+        if self._running != SPARES - process:  # between turns a sweep looks itself, if at all
             self._look(SPARES - process)
         self._look_at_core(process)
         before = [i for i, (at, _) in enumerate(spares) if at <= position]
@@ -279,8 +280,12 @@ class LiveRoles:
     def _identity(self, process: int) -> Identity:
         if process not in self._identities:
             core = self.parts.roles[process].core
-            self._identities[process] = Identity((self.parts.protocol, core), Operation)
+            self._identities[process] = self._identity_of_all.beside(core)
         return self._identities[process]
+
+    @cached_property
+    def _identity_of_all(self) -> Identity:
+        return Identity((self.parts.protocol,), Operation)
 
     def _told(self, process: int, found: T | Refusal) -> T:
         if isinstance(found, Refusal):

@@ -120,7 +120,7 @@ class Sweep:
             raise NotCertified(f"a sweep of {roles.names[process]} that failed made a statement")
         stood = self._standing
         assert stood is not None
-        if not stood.is_as_it_was(coroutine):
+        if not stood.is_as_it_was(coroutine, roles.looks_always):
             self._standing = roles.standing(process, coroutine)
             if self._standing.fingerprint != stood.fingerprint:
                 raise NotCertified(f"a sweep of {roles.names[process]} that failed left a trace")

@@ -10,7 +10,7 @@ from syncproof.checkers.explicit.footprints import Ends
 from syncproof.checkers.explicit.persistent import PersistentSets
 from syncproof.checkers.explicit.search import Exploration, Finding, judge_end, racing
 from syncproof.checkers.explicit.shortening import IsWrong, Shortening
-from syncproof.checkers.explicit.stuck import is_stuck, stays_waiting, straight_on
+from syncproof.checkers.explicit.stuck import as_run, is_stuck, stays_waiting, straight_on
 from syncproof.checkers.explicit.waiting import core_of_hang, wait_for_table
 from syncproof.models.core import Unresolved
 from syncproof.models.errors import UserError
@@ -26,7 +26,15 @@ from syncproof.models.narrate import (
 )
 from syncproof.models.nodes import TooLong
 from syncproof.models.system import System
-from syncproof.models.transitions import Failure, Overfull, State, Step, Transition, differences
+from syncproof.models.transitions import (
+    Failure,
+    Move,
+    Overfull,
+    State,
+    Step,
+    Transition,
+    differences,
+)
 from syncproof.models.verdict import Question, Trace, TraceStep
 
 Run = list[tuple[State, Transition]]
@@ -60,7 +68,7 @@ def build_trace(
     waiting = tuple(knot) if to_the_end else ()
 
     @cache
-    def ahead(state: State) -> Taken | None:
+    def ahead(state: State) -> list[Move] | None:
         return straight_on(system, state, asked, waiting)
 
     def hangs(system: System, state: State, asked: frozenset[str]) -> bool:
@@ -83,7 +91,8 @@ def build_trace(
         taken = shortened(system, run, finding, is_wrong, waiting, seems_wrong)
         shown = range(len(taken))
     if to_the_end and _is_hang(finding):
-        taken += ahead(_end_of(system, taken)) or []
+        end = _end_of(system, taken)
+        taken += as_run(end, ahead(end) or ())
         run = taken
     told = told_with_causes(system, taken)
     edge, unordered = missing_edge(system, taken, told, finding)

@@ -206,13 +206,7 @@ class RoundSystem(System):
                 Move(each.step, _changes(state, each.state), each.failures, each.reached)
                 for each in super().process_transitions(state, process)
             )
-        found = []
-        for step, changes, failures, reached in moves:
-            work = list(state)
-            for place, value in changes:
-                work[place] = value
-            found.append(Transition(step, tuple(work), failures, reached))
-        return found
+        return [each.taken(state) for each in moves]
 
     def _seen_by(self, state: State, process: int, node: Node) -> tuple[int, ...]:
         """All that the steps of a process at a node depend on."""
