@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping, Sequence
-from types import MappingProxyType
+from types import (
+    AsyncGeneratorType,
+    CoroutineType,
+    FunctionType,
+    GeneratorType,
+    MappingProxyType,
+    MethodType,
+)
 from typing import Any, TypeVar
 
 from syncproof.models.bounds import Bounds
@@ -221,6 +229,7 @@ class Core:
         With ``update`` the test and the new value are one step (consuming events, semaphores).
         """
         kind = Kind.LOAD_CACHED if cached else Kind.WAIT_UNTIL
+        condition_of(predicate)
         if update is None:
             return _operation(kind, slot, None, predicate, 0, at)
         return Operation(kind, slot, predicate=predicate, update=update, at=at)
@@ -327,7 +336,7 @@ class Core:
 
     def check(self, condition: Any, message: str) -> None:
         """The run is wrong if ``condition`` does not hold here."""
-        if isinstance(condition, Opaque) or not condition:
+        if isinstance(condition, Opaque) or not is_met(condition):
             self._say(Failed(message))
 
     def reach(self, name: str) -> None:
@@ -355,7 +364,8 @@ class Core:
     ) -> None:
         """The run is wrong unless ``predicate(value, *arguments)`` holds for the ghost here."""
         refuse_changeable((key, *arguments), "an argument of a ghost function")
-        self._say(GhostCheck(ghost.name, key, function_of_arguments(predicate), arguments, message))
+        condition = function_of_arguments(condition_of(predicate))
+        self._say(GhostCheck(ghost.name, key, condition, arguments, message))
 
 
 def _operation(
@@ -381,6 +391,32 @@ def is_token(data: Any, key: tuple[Hashable, ...]) -> bool:
         if type(value) is not Part or value.key != key or (name and value.field != name):
             return False
     return True
+
+
+def is_met(condition: Any) -> bool:
+    """Whether a condition holds; a `UserError` for what always would, whatever was meant by it."""
+    if isinstance(condition, ALWAYS_TRUE):
+        raise UserError(
+            f"a {type(condition).__name__} is used as a condition, and it always holds",
+            expected="await what it gives, or call it",
+        )
+    return bool(condition)
+
+
+def condition_of(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The function; a `UserError` if what it gives is no value, and so always holds."""
+    code = getattr(function, "__code__", None)
+    if code is not None and code.co_flags & NO_VALUE:
+        raise UserError(
+            f"the condition {code.co_name} is an async function or a generator, and it "
+            "always holds",
+            expected="a plain function of the value",
+        )
+    return function
+
+
+ALWAYS_TRUE = (CoroutineType, GeneratorType, AsyncGeneratorType, FunctionType, MethodType)
+NO_VALUE = inspect.CO_COROUTINE | inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR
 
 
 class Held:

@@ -273,7 +273,7 @@ def classes_of_package() -> tuple[type, ...]:
     whoever has an object may set an attribute of its class."""
     found = (
         each
-        for name, module in sorted(sys.modules.items())
+        for name, module in sorted(sys.modules.copy().items())  # a warning may import more
         if name in GIVING
         for each in vars(module).values()
         if isinstance(each, type) and each.__module__ == name

@@ -186,7 +186,8 @@ class Lowering:
         assert source is not None
         targets = [cell for cell, _, _ in self.layout.cells_of(slot)]
         sources = [cell for cell, _, _ in self.layout.cells_of(source)]
-        if len(targets) != len(sources):
+        shapes = [self.layout.shape_of(each) for each in (slot, source)]
+        if len(targets) != len(sources) or shapes[0] != shapes[1]:
             raise UserError(f"a copy of {source} to {slot} of another shape", where=operation.at)
         if self.profile.immediate:
             if not progress:

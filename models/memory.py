@@ -244,7 +244,7 @@ class Layout:
     def __init__(
         self, regions: Sequence[Region], atomicity: int, order: str, whole: bool = False
     ) -> None:
-        self.regions = tuple(regions)
+        self.regions, self._atomicity = tuple(regions), atomicity
         self._own = {region.name: region for region in regions}
         self.size = 0
         self._first: dict[tuple[str, int], int] = {}
@@ -289,6 +289,19 @@ class Layout:
             )
             for atom, field, first in self._pattern[region.name]:
                 yield Cell(slot, atom, field, first, values.get(field, 0))
+
+    def shape_of(self, slot: Slot) -> list[tuple[int, int]]:
+        """The size of each field of ``slot``, and where it begins in an atom if it is in several.
+
+        Cells of slots of one shape hold the same bytes of their fields.
+        """
+        shape, start = [], 0
+        for name, size in slot.region.fields.items():
+            begin = start % self._atomicity
+            if name in slot.names:
+                shape.append((size, begin if begin + size > self._atomicity else 0))
+            start += size
+        return shape
 
     def cells_of(self, slot: Slot) -> list[tuple[int, str, int]]:
         """The cells of the named fields of ``slot``, as (cell, field, atom), in byte order.

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import Enum
-from typing import Any
+from typing import Any, Never
 
+from syncproof.models.errors import UserError
 from syncproof.models.memory import Slot
 
 
@@ -62,6 +63,17 @@ class Operation:
     def __await__(self) -> Generator[Operation, Any, Any]:
         value = yield self
         return value
+
+    def __bool__(self) -> Never:
+        raise UserError(
+            f"the operation {self.kind.value} is used as a value, and it is not awaited",
+            expected="await, which gives the value",
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not Operation:
+            return bool(self)
+        return all(getattr(self, each.name) == getattr(other, each.name) for each in fields(self))
 
 
 @dataclass(unsafe_hash=True)

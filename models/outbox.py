@@ -63,7 +63,8 @@ def must_precede(early: Packet, late: Packet, profile: Profile) -> bool:
     if profile.same_address_order and shares_a_cell(early, late):
         return True
     if early.own_put and late.own_put:
-        return late.is_signal or within_block(early, late, profile)
+        follows = late.is_signal and not early.is_signal
+        return follows or within_block(early, late, profile)
     if late.is_signal and profile.signal == "prior" and same_target and early.queue == late.queue:
         return True
     if profile.ordering == "per_pair":

@@ -13,7 +13,7 @@ from functools import wraps
 from typing import Any, Never, NoReturn, TypeVar, cast
 
 from syncproof.models.bounds import Bounds
-from syncproof.models.core import Core
+from syncproof.models.core import Core, is_met
 from syncproof.models.errors import UserError
 from syncproof.models.memory import RANK, Blocks, Region, Slot
 from syncproof.models.operations import Failed, Kind, Operation, Reached, Sent
@@ -459,7 +459,7 @@ class RankCore(Core):
             super().consume(numbered(data, own), origin, token, round, owner=here, **plain)
 
     def check(self, condition: Any, message: str) -> None:
-        if isinstance(condition, Opaque) or not condition:
+        if isinstance(condition, Opaque) or not is_met(condition):
             self._say(Failed(message))
 
     def reach(self, name: str) -> None:

@@ -13,6 +13,7 @@ from functools import partial
 from syncproof.models import outbox as boxes
 from syncproof.models.automaton import Automaton
 from syncproof.models.caches import Caches
+from syncproof.models.errors import UserError
 from syncproof.models.in_flight import InFlight
 from syncproof.models.looks import accesses_of, outline_of
 from syncproof.models.lowering import Action, ActionKind
@@ -372,7 +373,10 @@ class System:
             if mode == ADD:
                 old = self.values[work[self.first_cell + cell]]
                 more = self.values[value]
-                assert isinstance(old, int) and isinstance(more, int)
+                if not isinstance(old, int):
+                    where = self.cells[cell]
+                    raise UserError(f"an add to {where}, which holds {old}", expected="a number")
+                assert isinstance(more, int)
                 value = self.values.number(old + more)
             self._set(work, cell, value)
 

@@ -210,6 +210,13 @@ def typed(value: Any) -> Hashable:
         return (Torn, typed(value.pieces))
     if isinstance(value, float):
         return (float, value.hex())
+    if issubclass(kind, frozenset):
+        return (kind, frozenset(map(typed, value)))
+    if issubclass(kind, Number):
+        return (kind, value, repr(value))  # Decimal("1.0") is not Decimal("1.00")
+    if "__dataclass_params__" in vars(kind) and kind.__dataclass_params__.frozen:
+        # What it holds, and not what it says that it equals
+        return (kind, *(typed(getattr(value, each.name)) for each in fields(kind)))
     return (kind, value)
 
 

@@ -9,9 +9,11 @@ import inspect
 import pkgutil
 import re
 import sys
+import sysconfig
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
+from functools import cache
 from importlib.machinery import (
     BYTECODE_SUFFIXES,
     EXTENSION_SUFFIXES,
@@ -23,12 +25,13 @@ from importlib.machinery import (
 )
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import syncproof.protocols
 from syncproof.awaits import check_awaits
 from syncproof.models.errors import UserError
 from syncproof.models.protocol import Protocol
+from syncproof.unordered import check_order
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -196,19 +199,22 @@ def _load(path: Path) -> ModuleType:
         where = f"{path}:{line}" if line else str(path)
         cause = error.__cause__ if isinstance(error.__cause__, UserError) else error
         raise UserError(f"does not import: {_words(cause)}", where=where) from error
-    check_awaits(inspect.getsource(module), str(path))
+    source = inspect.getsource(module)
+    check_awaits(source, str(path))
+    check_order(source, str(path))
     return module
 
 
 @contextmanager
 def _beside(path: Path) -> Iterator[None]:
-    """As for a script, modules in the file's folder can be imported while it is."""
-    folder = path.resolve().parent
+    """As for a script, modules in the file's folder can be imported while it is.
+
+    Those that are not installed are read anew, wherever they are found.
+    """
 
     def hook(place: str) -> FileFinder:
-        inside = Path(place)
-        if not inside.is_relative_to(folder) or "site-packages" in inside.parts:
-            raise ImportError(f"{place} is not of the protocol", path=place)
+        if is_installed(Path(place)) or not Path(place).is_dir():
+            raise ImportError(f"{place} is no folder of the user's", path=place)
         return FileFinder(
             place,
             (ExtensionFileLoader, EXTENSION_SUFFIXES),
@@ -216,17 +222,31 @@ def _beside(path: Path) -> Iterator[None]:
             (SourcelessFileLoader, BYTECODE_SUFFIXES),
         )
 
-    sys.path.insert(0, str(folder))
+    sys.path.insert(0, str(path.resolve().parent))
     sys.path_hooks.insert(0, hook)
-    known = sys.path_importer_cache.pop(str(folder), None)
+    known = _without_finders()
     try:
         yield
     finally:
         sys.path.pop(0)
         sys.path_hooks.remove(hook)
-        sys.path_importer_cache.pop(str(folder), None)
-        if known is not None:
-            sys.path_importer_cache[str(folder)] = known
+        _without_finders()
+        sys.path_importer_cache.update(known)
+
+
+def _without_finders() -> dict[str, Any]:
+    """Forget who finds modules in folders that are not of installed packages; gives them."""
+    apart = [place for place in [*sys.path_importer_cache] if not is_installed(Path(place))]
+    return {place: sys.path_importer_cache.pop(place) for place in apart}
+
+
+@cache
+def is_installed(path: Path) -> bool:
+    """Whether a file or folder is Python's own, or that of installed packages."""
+    names = ("stdlib", "platstdlib", "purelib", "platlib")
+    places = {Path(sysconfig.get_path(each)).resolve() for each in names}
+    here = path.resolve()
+    return any(each == here or each in here.parents for each in places)
 
 
 class _FromSource(SourceFileLoader):

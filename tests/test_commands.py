@@ -165,27 +165,32 @@ def test_free_choices_are_resolved_again_by_show_and_replay(
     assert run(["replay", str(trace)]) == 1
 
 
-@pytest.mark.parametrize("module", ["sizes", "kernels.sizes"])
+@pytest.mark.parametrize(
+    ("module", "folder"), [("sizes", "own"), ("kernels.sizes", "own"), ("sizes", "elsewhere")]
+)
 def test_bytecode_of_an_earlier_text_is_not_taken(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str, folder: str
 ) -> None:
     """A protocol and what it imports are as they are now, even if size and time of the file are as
     they were, by which Python tells whether the bytecode that it keeps is of this text."""
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    monkeypatch.syspath_prepend(tmp_path / folder)
     text = (
         "from syncproof.models.protocol import Protocol, role\n"
         f"from {module} import SIZE\n"
         "class One(Protocol):\n    '''{}'''\n    size = SIZE\n    @role\n"
         "    async def only(self, core): await core.quiet()\n"
     )
-    sizes = tmp_path / f"{module.replace('.', '/')}.py"
-    sizes.parent.mkdir(exist_ok=True)
+    one = tmp_path / "own" / "one.py"
+    sizes = tmp_path / folder / f"{module.replace('.', '/')}.py"
+    for file in (one, sizes):
+        file.parent.mkdir(parents=True, exist_ok=True)
     found = []
     for word in ("this", "that"):
-        for name, content in (("one.py", text), (sizes, "SIZE = '{}'\n")):
-            (tmp_path / name).write_text(content.format(word))
-            os.utime(tmp_path / name, (1_000_000, 1_000_000))
-        kind: Any = find(str(tmp_path / "one.py")).kind
+        for file, content in ((one, text), (sizes, "SIZE = '{}'\n")):
+            file.write_text(content.format(word))
+            os.utime(file, (1_000_000, 1_000_000))
+        kind: Any = find(str(one)).kind
         found.append((kind.__doc__, kind.size))
         del sys.modules[module]
     assert found == [("this", "this"), ("that", "that")]

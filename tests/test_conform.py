@@ -223,10 +223,13 @@ def test_own_log_conforms(log: list[str], tmp_path: Path) -> None:
 
 
 def test_a_choice_without_a_value_may_have_any(log: list[str], tmp_path: Path) -> None:
-    """A log that names a choice and not what was chosen is held against all that it can be."""
+    """A log that names a choice and not what was chosen is held against all that it can be; what
+    it says was chosen must be among them."""
     head = log[0].replace('"routing": "balanced"', '"routing": "all"', 1)
     choice = {"do": "choice", "name": "tokens from rank 0 to expert 1 in round 0", "value": {}}
     assert conform([head, json.dumps(choice), *log[1:]], tmp_path) == 0
+    for value, code in ((1, 0), (7, 2)):
+        assert conform([head, json.dumps({**choice, "value": value}), *log[1:]], tmp_path) == code
 
 
 def test_log_without_what_a_kernel_cannot_see_conforms(log: list[str], tmp_path: Path) -> None:

@@ -30,9 +30,6 @@ PROVED = ("sw", "tff", "dc", "sp", "bsp", "cumsum", "ubep", "barrier")
 BY_TURNS = ("sw", "bsp", "dc", "cumsum", "ubep", "tff", "sp", "barrier")
 """The same in the order in which they take turns with the adversaries."""
 
-OFTEN_AS_OTHERS = ("starve-region", "starve-process")
-"""Adversaries that in long runs of sound protocols do much what those of links and ranks do."""
-
 
 def adversary_of(name: str) -> str:
     """The adversary of a protocol where each has one."""
@@ -68,15 +65,24 @@ def assert_all_right(found: Result) -> None:
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize(
-    "adversary",
-    [
-        pytest.param(each, marks=pytest.mark.long) if each in OFTEN_AS_OTHERS else each
-        for each in ADVERSARIES
-    ],
-)
+@pytest.mark.parametrize("name", BY_TURNS)
+def test_proved_protocol_runs_50_rounds(name: str) -> None:
+    """8 ranks, 4 tokens and 50 rounds under an adversary for each protocol, all steps walked."""
+    options = Options(seed=2, adversary=adversary_of(name))
+    assert_all_right(run(instance_of(name, 8, 4, 50), options))
+
+
+@pytest.mark.parametrize("adversary", ADVERSARIES)
 @pytest.mark.parametrize("name", PROVED)
-def test_proved_protocol_runs_50_rounds(name: str, adversary: str) -> None:
+def test_proved_protocol_runs_among_many_ranks(name: str, adversary: str) -> None:
+    """8 ranks, 2 tokens and 6 rounds under each adversary, all steps walked."""
+    assert_all_right(run(instance_of(name, 8, 2, 6), Options(seed=2, adversary=adversary)))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("adversary", ADVERSARIES)
+@pytest.mark.parametrize("name", PROVED)
+def test_proved_protocol_runs_50_rounds_under_each(name: str, adversary: str) -> None:
     """8 ranks, 4 tokens and 50 rounds under each adversary, all steps walked."""
     assert_all_right(run(instance_of(name, 8, 4, 50), Options(seed=2, adversary=adversary)))
 

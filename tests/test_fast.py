@@ -213,6 +213,28 @@ def test_several_words_and_threads() -> None:
     assert (found.states, found.transitions) == (10_252, 44_898)
 
 
+def put(word: int, slots: Any, alone: bool) -> bool:
+    """Put a state of one word into a table; whether it was not there."""
+    key = int(kernels.mixed(np.uint64(word), np.uint64(word)))
+    return bool(kernels.insert_one(np.uint64(word), key * len(slots) >> 64, slots, alone))
+
+
+def grow(slots: Any, size: int) -> None:
+    """Make a table larger, at first with little room to work in."""
+    left, room = len(slots), 1
+    slots.resize(size, refcheck=False)
+    while left := machine_code.run("spread_table", left, slots, np.zeros(room, np.uint64)):
+        room *= 2
+
+
+def assert_has(slots: Any, known: set[int]) -> None:
+    """All states are found in a table, and no others are in it."""
+    assert {int(each) - 1 for each in slots if each} == known
+    for word in known:
+        at = kernels.find(np.array([word], np.uint64), 0, 1, slots, slots)
+        assert int(slots[at]) == word + 1
+
+
 def test_a_table_grows_in_place() -> None:
     """Behind each growth of a very full table all states are found again, and no others."""
     draw = random.Random(5)
@@ -220,17 +242,26 @@ def test_a_table_grows_in_place() -> None:
     for _ in range(60):
         while len(known) < 0.95 * len(slots) - 1:
             word = draw.getrandbits(draw.choice((3, 20, 63)))
-            at = int(kernels.mixed(np.uint64(word), np.uint64(word))) * len(slots) >> 64
-            assert kernels.insert_one(np.uint64(word), at, slots) == (word not in known)
+            assert put(word, slots, alone=draw.random() < 0.5) == (word not in known)
             known.add(word)
-        left, room = len(slots), 1
-        slots.resize(left + draw.randint(1, left // 3), refcheck=False)
-        while left := machine_code.run("spread_table", left, slots, np.zeros(room, np.uint64)):
-            room *= 2
-        assert {int(each) - 1 for each in slots if each} == known
-        for word in known:
-            at = kernels.find(np.array([word], np.uint64), 0, 1, slots, slots)
-            assert int(slots[at]) == word + 1
+        grow(slots, len(slots) + draw.randint(1, len(slots) // 3))
+        assert_has(slots, known)
+
+
+def test_a_table_grows_whose_end_goes_on_at_its_beginning() -> None:
+    """The same where many states belong to the end of the table, and lie at its beginning."""
+    draw = random.Random(6)
+    words = [draw.getrandbits(63) for _ in range(4000)]
+    late = [w for w in words if int(kernels.mixed(np.uint64(w), np.uint64(w))) >> 60 == 15]
+    for _ in range(200):
+        slots, known = np.zeros(draw.randint(8, 60), np.uint64), set[int]()
+        for _ in range(3):
+            while len(known) < 0.8 * len(slots):
+                word = draw.choice(draw.choice((words, late, late)))
+                assert put(word, slots, alone=True) == (word not in known)
+                known.add(word)
+            grow(slots, len(slots) + draw.randint(1, 4))
+            assert_has(slots, known)
 
 
 CACHED = """
@@ -421,7 +452,7 @@ def forgets_a_code(made: Any) -> Any:
 
 
 def says_nothing(made: Any) -> Any:
-    return lambda self, transition: 0
+    return lambda self, stride: False
 
 
 def writes_less(made: Any) -> Any:
@@ -435,7 +466,7 @@ def never_outgrown(made: Any) -> Any:
 FAULTS = {
     "a wait that does not look": (tabulation.Tabulation, "_process_tests", forgets_the_last_test),
     "two contents with one code": (place.Place, "code", forgets_a_code),
-    "steps that say nothing": (tabulation.Tabulation, "_said", says_nothing),
+    "steps that say nothing": (tabulation.Tabulation, "_fails", says_nothing),
     "only what differs is written": (tabulation.Tabulation, "_surely", writes_less),
     "a layout that stays too small": (layout.Layout, "fits", never_outgrown),
 }

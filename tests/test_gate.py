@@ -248,9 +248,12 @@ def test_module_found_elsewhere_is_asked_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A link pointed elsewhere, a module that appears and another path count as an edit does."""
-    own = SPLIT["own.py"] + "try:\n    import local_sizes\nexcept ImportError:\n    pass\n"
+    own = SPLIT["own.py"]
+    for module in ("local_sizes", "kernels.local"):
+        own += f"try:\n    import {module}\nexcept ImportError:\n    pass\n"
     for release in ("one", "two", "three"):
-        (tmp_path / release).mkdir()
+        (tmp_path / release / "kernels").mkdir(parents=True)
+        (tmp_path / release / "kernels" / "known.py").write_text("")
         (tmp_path / release / "sizes.py").write_text(f"ROUNDS = '{release}'\n")
         shutil.copy(DOORBELL, tmp_path / release)
         (tmp_path / release / "own.py").write_text(own)
@@ -261,7 +264,7 @@ def test_module_found_elsewhere_is_asked_again(
     def asked() -> tuple[int, int]:
         found = []
         for _ in range(2):
-            for name in ("own", "sizes", "doorbell", "local_sizes"):
+            for name in ("own", "sizes", "doorbell", "local_sizes", "kernels", "kernels.local"):
                 sys.modules.pop(name, None)
             found.append(asked_anew(gate, kept))
         return found[0], found[1]
@@ -277,13 +280,37 @@ def test_module_found_elsewhere_is_asked_again(
     assert asked() == (1, 0)
     point(now / "sizes.py", tmp_path / "three" / "sizes.py")
     assert asked() == (1, 0)
-    (now / "local_sizes.py").write_text("")
-    assert asked() == (1, 0)
+    for module in (now / "local_sizes.py", now / "kernels" / "local.py"):
+        module.write_text("")
+        assert asked() == (1, 0)
     (now / "sizes.py").unlink()
     for release in ("one", "three"):
         with monkeypatch.context() as patch:
             patch.syspath_prepend(tmp_path / release)
             assert asked() == (1, 0)
+
+
+@pytest.mark.parametrize(
+    "reads",
+    ["pathlib.Path('d.txt').read_text()", "runpy.run_path('d.txt')['x']"],
+    ids=("as data", "as code"),
+)
+def test_file_that_a_protocol_reads_counts_too(
+    reads: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is opened while the file is imported is a source as it is."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(DOORBELL, tmp_path)
+    gate, kept, data = tmp_path / "g.yaml", tmp_path / "kept", tmp_path / "d.txt"
+    gate.write_text("obligations: [{protocol: 'own.py:Own', rounds: 1}]")
+    text = (
+        "import pathlib, runpy\nfrom doorbell import Doorbell\nclass Own(Doorbell):\n    'Mine.'\n"
+    )
+    (tmp_path / "own.py").write_text(f"{text}    x = {reads}\n")
+    monkeypatch.delitem(sys.modules, "doorbell", raising=False)
+    for number in range(2):
+        data.write_text(f"x = {number}")
+        assert (asked_anew(gate, kept), asked_anew(gate, kept)) == (1, 0)
 
 
 def test_edit_while_the_answer_is_sought_is_not_missed(

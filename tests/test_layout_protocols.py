@@ -115,7 +115,6 @@ ROWS = [
         violated="checks",
     ),
     Row("one window", KernelDecomposition, {"windows": 1}, violated="deadlock-free"),
-    *(Row(f"{data}, all routings", Ubep, {"data": data}, ALL) for data in ("sp", "tff")),
     Row("dc", Ubep, {"data": "dc"}),
     *(Row(f"{data}, 3 ranks", Ubep, {"data": data}, THREE) for data in ("sp", "tff")),
     *(
@@ -124,7 +123,7 @@ ROWS = [
     ),
 ]
 LONG = [
-    Row("dc, all routings", Ubep, {"data": "dc"}, ALL),
+    *(Row(f"{data}, all routings", Ubep, {"data": data}, ALL) for data in SCHEMES),
     Row("dc, 3 ranks", Ubep, {"data": "dc"}, THREE),
     *(
         Row(f"{data}, one token", Ubep, {"data": data}, one_round(routing=ONE_WAY), engines=BOTH)

@@ -17,6 +17,7 @@ from syncproof.models.fabric import Profile
 from syncproof.models.memory import Ghost, Region
 from syncproof.models.protocol import Protocol, role
 from syncproof.models.transitions import PROPERTIES, Overfull
+from syncproof.models.values import SENTINEL
 from syncproof.models.verdict import Answer
 from tests.random_protocols import instance_of, plan_of
 from tests.small import instance
@@ -132,6 +133,35 @@ def test_values_that_only_some_orders_bring_about(kind: type[Protocol], profile:
     question = question_of(made, "x", properties=("checks",))
     assert check_explicitly(made, question, "reference").answer is Answer.VIOLATED
     assert check(made, question).answer is Answer.VIOLATED
+
+
+class Reset(Protocol):
+    """A counter that its owner resets to the sentinel while an add may be on its way."""
+
+    def memory(self) -> None:
+        self.arrived = Region(owner=0, block=8)
+
+    @role(on=[1])
+    async def adder(self, core: Core) -> None:
+        await core.add(self.arrived[0], 1)
+        await core.quiet()
+
+    @role(on=[0])
+    async def owner(self, core: Core) -> None:
+        await core.put(self.arrived[0], SENTINEL)
+        await core.quiet()
+        await core.wait_until(self.arrived[0], lambda held: held == SENTINEL)
+
+
+def test_add_that_may_meet_no_number_is_not_decided() -> None:
+    """No run is left out in which an add meets what is no number; that run is the user's error."""
+    made = instance(Reset, Profile("cm384"))
+    question = question_of(made, "reset", properties=PROPERTIES)
+    found = check(made, question)
+    assert found.answer is Answer.UNDECIDED
+    assert "an add to memory that may hold SENTINEL" in found.properties[0].detail
+    with pytest.raises(UserError, match=r"an add to .* holds SENTINEL"):
+        check_explicitly(made, question, "reference", Budget(), lambda *_: None)
 
 
 def test_ghost_function_that_takes_not_every_value_is_not_decided() -> None:

@@ -201,6 +201,29 @@ def test_in_flight_bound_is_never_a_proof() -> None:
     assert Answer.VIOLATED in (answers(enough)["checks"], answers(enough)["race-free"])
 
 
+class ThreeQuiets(Protocol):
+    """Three puts to one cell, each complete before the next."""
+
+    def memory(self) -> None:
+        self.word = Region(owner=1, block=8)
+
+    @role(on=(0,))
+    async def sender(self, core: Core) -> None:
+        for value in (1, 2, 3):
+            await core.put(self.word[1], value)
+            await core.quiet()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_bound_met_by_a_landing_is_undecided(engine: str) -> None:
+    """What has landed, and others do not see yet, counts against the bound; the detail names it."""
+    found = verdict(instance(ThreeQuiets, Profile("late", quiet="target")), engine)
+    assert set(answers(found).values()) == {Answer.UNDECIDED}
+    assert "in_flight" in found.properties[0].detail
+    enough = verdict(instance(ThreeQuiets, Profile("late", quiet="target", in_flight=3)), engine)
+    assert set(answers(enough).values()) == {Answer.PROVED}
+
+
 def test_budget_that_is_used_up_is_undecided() -> None:
     """A search that stops at a limit proves nothing and names the flag to raise."""
     found = verdict(instance(FlagAfterData, ranks=3), states=50)

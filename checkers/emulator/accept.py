@@ -91,16 +91,18 @@ def accept(log: Log, instance: Instance) -> Accepted:
             continue
         tried += 1
         best = max(best, found, key=lambda each: each.length)
+    if not tried:
+        raise UserError(
+            "no run has the choices that the log records", expected="values among which is chosen"
+        )
     return best
 
 
 def _recorded(log: Log, name: Hashable, values: tuple[Hashable, ...]) -> list[Hashable]:
     """The values that a choice can have had: the one that the log records, or any."""
     told = log.choices.get(spoken(name))
-    if told is None:
-        return list(values)
-    text = told.get("text") if isinstance(told, dict) else str(told)
-    return [value for value in values if str(value) == text] or list(values)
+    text = told.get("text") if isinstance(told, dict) else told
+    return [value for value in values if text is None or str(value) == str(text)]
 
 
 def check_names(log: Log, names: Names) -> None:

@@ -85,7 +85,7 @@ def lands_behind(early: Flight, late: Flight, profile: Profile) -> bool:
     same_queue = same_target and early.queue == late.queue
     if early.put == late.put:
         ascending = profile.in_block_order == "ascending" and early.atom < late.atom
-        return late.is_signal or ascending
+        return (late.is_signal and not early.is_signal) or ascending
     if late.is_signal and profile.signal == "prior" and same_queue:
         return True
     if profile.ordering == "none":

@@ -113,7 +113,8 @@ def copy(machine: Machine, process: Emulated, operation: Operation, _: Cells | N
     assert source is not None
     memory = machine.memory
     targets, sources = memory.area(slot).cells, memory.area(source).cells
-    if len(targets) != len(sources):
+    shapes = [memory.layout.shape_of(each) for each in (slot, source)]
+    if len(targets) != len(sources) or shapes[0] != shapes[1]:
         raise UserError(f"a copy of {source} to {slot} of another shape", where=operation.at)
     if machine.profile.immediate:
         return _copy_now(machine, process, targets, sources)

@@ -178,15 +178,17 @@ class _Search:
 
     def expand(self, state: State, depth: int, frontier: deque[State]) -> bool:
         """Take the steps of ``state``; True ends the search."""
-        found = self.found
         try:
-            enabled = self.system.transitions(state)
-        except Overfull:
-            found.stopped = "in_flight"
-            return True
+            return self._expand(state, depth, frontier)
+        except Overfull:  # by a put, or by a landing that others do not see at once
+            self.found.stopped = "in_flight"
         except TooLong as reason:
-            found.stopped = str(reason)
-            return True
+            self.found.stopped = str(reason)
+        return True
+
+    def _expand(self, state: State, depth: int, frontier: deque[State]) -> bool:
+        found = self.found
+        enabled = self.system.transitions(state)
         if "race-free" in self.asked:
             self._races(state, enabled)
         if not any(each.fair for each in enabled) and self._ended(state):

@@ -49,7 +49,6 @@ class Steps(NamedTuple):
     roots: Small
     spans: Numbers
     moves: Words
-    event: Small
     reads: Words
     writes: Words
     puts: Words
@@ -82,16 +81,13 @@ class Work(NamedTuple):
 
 
 class Notes(NamedTuple):
-    """What one thread found: whether a step failed, what was said, the state in which one failed,
-    one for each race.
+    """What one thread found: whether a step failed and in which state, and one state for each race.
 
     ``recent`` are states that are in the table already, each where its hash says: many steps lead
     to one of them. Of several states the least is kept, whoever came first.
     """
 
     flags: Flags
-    said: Flags
-    failing: Flags
     failed: Words
     raced: Flags
     racing: Words

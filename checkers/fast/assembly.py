@@ -23,8 +23,7 @@ class Assembly:
         self._used = 1
         self._at: dict[Decision, int] = {}
         self._spans: Any = np.zeros(64, np.int64)
-        self._table: Any = np.zeros((64, self._words, 2), np.uint64)
-        self._event: Any = np.zeros(64, np.int32)
+        self._table: Any = np.zeros((2, 64, self._words), np.uint64)
         self._leaves = self._moves = 0
         self._races = Races(tabulation)
         roots = [self._write(root) for root in tabulation.roots]
@@ -44,8 +43,7 @@ class Assembly:
             self._program,
             self._roots,
             self._spans,
-            self._table.reshape(-1),
-            self._event,
+            self._table.reshape(2, -1),
             *self._races.masks(),
         )
 
@@ -68,20 +66,23 @@ class Assembly:
         return at
 
     def _add(self, leaf: Leaf) -> None:
-        speaks = any(move.event for move in leaf.moves)
+        fails = any(move.fails for move in leaf.moves)
         self._spans = _with_room(self._spans, self._leaves + 1)
-        self._spans[self._leaves] = self._moves << 20 | len(leaf.moves) << 1 | speaks
+        self._spans[self._leaves] = self._moves << 20 | len(leaf.moves) << 1 | fails
         self._leaves += 1
-        self._table = _with_room(self._table, self._moves + len(leaf.moves) + AT_ONCE)
-        self._event = _with_room(self._event, self._moves + len(leaf.moves))
+        self._make_room(self._moves + len(leaf.moves) + AT_ONCE)
         for move in leaf.moves:
             keep, bits = [FULL_WORD] * self._words, [0] * self._words
             for place, code in move.changes:
                 keep[place.word] &= ~(((1 << place.bits) - 1) << place.shift)
                 bits[place.word] |= code << place.shift
-            self._table[self._moves, :, 0], self._table[self._moves, :, 1] = keep, bits
-            self._event[self._moves] = move.event
+            self._table[:, self._moves] = keep, bits
             self._moves += 1
+
+    def _make_room(self, moves: int) -> None:
+        rows = _with_room(self._table[0], moves), _with_room(self._table[1], moves)
+        if len(rows[0]) > self._table.shape[1]:
+            self._table = np.stack(rows)
 
     @property
     def races(self) -> list[tuple[int, bool]]:

@@ -12,8 +12,8 @@ from syncproof.checkers.fast.kernels import find, inlined, is_less, is_same, lea
 def step_to(to, log, state, moves, move, width):
     """Write the state behind a move."""
     for i in range(width):
-        at = (move * width + i) * 2
-        to[i] = (log[state + i] & moves[at]) | moves[at + 1]
+        at = move * width + i
+        to[i] = (log[state + i] & moves[0, at]) | moves[1, at]
 
 
 def predecessor(

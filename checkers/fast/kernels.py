@@ -29,6 +29,7 @@ from syncproof.checkers.fast.intrinsics import (
     atomic_add,
     atomic_load,
     compare_and_swap,
+    make_moves,
     multiply_high,
     prefetch,
 )
@@ -115,18 +116,6 @@ def races_in(leaves, reads, writes, puts, own, raced, racing, log, first, width)
 
 
 @inlined
-def hear(leaves, spans, event, said, failing):
-    """Note what the steps of a state say; whether one of them fails."""
-    fails = False
-    for leaf in leaves:
-        first = spans[leaf] >> 20
-        for move in range(first, first + ((spans[leaf] >> 1) & MOST_MOVES)):
-            said[event[move]] = 1
-            fails |= failing[event[move]] != 0
-    return fails
-
-
-@inlined
 def sort_members(words, first, heads, members):
     """Bring a state into the order in which what the members of an orbit hold is ascending."""
     for orbit in range(heads.shape[0]):
@@ -166,10 +155,10 @@ def ask(child, place, row, agent, program, requests, control):
 
 def expand_one(
     end, room, block,
-    program, roots, spans, moves, event, reads, writes, puts, own,
+    program, roots, spans, moves, reads, writes, puts, own,
     log, slots, control,
     rows, pending, requests, terminals,
-    flags, said, failing, failed, raced, racing, buffer, places, leaves, recent,
+    flags, failed, raced, racing, buffer, places, leaves, recent, alone,
 ):  # fmt: skip
     """Expand claimed rows of one word each while there is room for what a block may bring; how many
     steps they have."""
@@ -183,7 +172,7 @@ def expand_one(
         used = 0
         for item in range(claimed, min(claimed + block, end)):
             row = rows[item] if listed else item
-            state, before, is_known, speaking = log[row], used, True, 0
+            state, before, is_known, failing = log[row], used, True, 0
             for agent in range(agents):
                 at, place = np.int64(roots[agent]), ZERO
                 while at > 0:
@@ -196,17 +185,15 @@ def expand_one(
                     is_known = False
                     continue
                 leaf = FIRST_LEAF - at
-                leaves[agent] = leaf
+                if judges:
+                    leaves[agent] = leaf
                 span = spans[np.uint64(leaf)]
-                speaking |= span & 1
-                move, to = np.uint64(span >> 20) << ONE, np.uint64(used)
+                failing |= span & 1
+                move, to = np.uint64(span >> 20), np.uint64(used)
                 used += (span >> 1) & MOST_MOVES
                 while True:  # four at once, some of them in vain, as a branch would cost more
-                    buffer[to] = (state & moves[move]) | moves[move + ONE]
-                    buffer[to + ONE] = (state & moves[move + TWO]) | moves[move + THREE]
-                    buffer[to + TWO] = (state & moves[move + FOUR]) | moves[move + FIVE]
-                    buffer[to + THREE] = (state & moves[move + SIX]) | moves[move + SEVEN]
-                    to, move = to + FOUR, move + EIGHT
+                    make_moves(buffer, np.int64(to), state, moves, np.int64(move))
+                    to, move = to + FOUR, move + FOUR
                     if np.int64(to) >= used:
                         break
             if not is_known:
@@ -215,24 +202,25 @@ def expand_one(
                 continue
             if used == before:
                 terminals[atomic_add(control, TERMINALS, np.int64(1))] = row
-            if speaking and hear(leaves, spans, event, said, failing):
+            if failing:
                 keep_least(failed, 0, log, row, 1, flags[HAS_FAILED] == 0)
                 flags[HAS_FAILED] = 1
             if judges:
                 races_in(leaves, reads, writes, puts, own, raced, racing, log, row, 1)
         made += used
-        unseen, last = 0, recent.shape[0] - 1
+        unseen, last = ZERO, np.uint64(recent.shape[0] - 1)
         for i in range(used):
-            key = mixed(buffer[i], buffer[i])
-            near = np.int64(key) & last
-            if recent[near] != buffer[i]:
-                recent[near] = buffer[unseen] = buffer[i]
-                places[unseen] = multiply_high(key, size)
-                prefetch(slots, np.int64(places[unseen]))
-                unseen += 1
+            word = buffer[i]
+            near = ((word * FIRST_FACTOR) >> HALF) & last
+            is_new = recent[near] != word
+            recent[near] = buffer[unseen] = word
+            unseen += np.uint64(is_new)
+        for i in range(unseen):
+            places[i] = multiply_high(mixed(buffer[i], buffer[i]), size)
+            prefetch(slots, np.int64(places[i]))
         fresh = 0
         for i in range(unseen):
-            if insert_one(buffer[i], np.int64(places[i]), slots):
+            if insert_one(buffer[i], np.int64(places[i]), slots, alone):
                 buffer[fresh] = buffer[i]
                 fresh += 1
         to = atomic_add(control, COUNT, np.int64(fresh))
@@ -242,12 +230,16 @@ def expand_one(
 
 
 @inlined
-def insert_one(word, place, slots):
-    """Put a state of one word into the table; whether it was not there."""
+def insert_one(word, place, slots, alone):
+    """Put a state of one word into the table; whether it was not there. Whoever is alone needs no
+    atomic instruction, which takes as long as the rest."""
     wanted = word + ONE
     while True:
         found = atomic_load(slots, place)
         if found == ZERO:
+            if alone:
+                slots[place] = wanted
+                return True
             found = compare_and_swap(slots, place, ZERO, wanted)
             if found == ZERO:
                 return True
@@ -260,10 +252,10 @@ def insert_one(word, place, slots):
 
 def expand_many(
     end, room, block, width, heads, members,
-    program, roots, spans, moves, event, reads, writes, puts, own,
+    program, roots, spans, moves, reads, writes, puts, own,
     log, slots, control,
     rows, pending, requests, terminals,
-    flags, said, failing, failed, raced, racing, buffer, places, leaves, recent,
+    flags, failed, raced, racing, buffer, places, leaves, recent,
 ):  # fmt: skip
     """`expand_one` for states of several words."""
     size = np.uint64(slots.shape[0])
@@ -276,7 +268,7 @@ def expand_many(
         used = 0
         for item in range(claimed, min(claimed + block, end)):
             row = rows[item] if listed else item
-            state, before, is_known, speaking = row * width, used, True, 0
+            state, before, is_known, failing = row * width, used, True, 0
             for agent in range(agents):
                 at, place = leaf_of(program, np.int64(roots[agent]), log, state)
                 if at > FIRST_LEAF:
@@ -286,23 +278,21 @@ def expand_many(
                 leaf = FIRST_LEAF - at
                 leaves[agent] = leaf
                 span = spans[leaf]
-                speaking |= span & 1
+                failing |= span & 1
                 to, used = used * width, used + ((span >> 1) & MOST_MOVES)
-                move = (span >> 20) * 2 * width
+                move = (span >> 20) * width
                 while to < used * width:
                     for i in range(width):
-                        buffer[to + i] = (log[state + i] & moves[move + 2 * i]) | moves[
-                            move + 2 * i + 1
-                        ]
+                        buffer[to + i] = (log[state + i] & moves[0, move + i]) | moves[1, move + i]
                     sort_members(buffer, to, heads, members)
-                    to, move = to + width, move + 2 * width
+                    to, move = to + width, move + width
             if not is_known:
                 pending[atomic_add(control, PENDING, np.int64(1))] = row
                 used = before
                 continue
             if used == before:
                 terminals[atomic_add(control, TERMINALS, np.int64(1))] = row
-            if speaking and hear(leaves, spans, event, said, failing):
+            if failing:
                 keep_least(failed, 0, log, state, width, flags[HAS_FAILED] == 0)
                 flags[HAS_FAILED] = 1
             if judges:
@@ -383,15 +373,27 @@ def spread_table(end, slots, taken):
     """Bring a table of states of one word to its new size, in place; up to ``end`` its slots are as
     they were before. Gives 0, or how far it came when a run is too long for ``taken``.
 
-    A place grows with its hash, so a run of full slots goes to where it begins or above. From the
-    last run to the first, each is taken out and put in again: those above it are not disturbed,
-    and what comes to lie below, behind the end, is in the first run and taken out with it.
+    A place grows with its hash. From the last state to the first, one whose place is at ``end`` or
+    above is put there, where nothing moves any more. Where that is not so, or nothing is free up to
+    the end of the table, all that is left of a run of full slots is taken out and put in again: it
+    goes to where the run begins or above, or from the end of the table on to its beginning. There
+    it comes to lie behind the first run, and is taken out with that one.
     """
     size = np.uint64(slots.shape[0])
     while end > 0:
         if slots[end - 1] == ZERO:
             end -= 1
             continue
+        word = slots[end - 1] - ONE
+        place = np.int64(multiply_high(mixed(word, word), size))
+        if place >= end:
+            while place < slots.shape[0] and slots[place] != ZERO:
+                place += 1
+            if place < slots.shape[0]:
+                end -= 1
+                slots[end] = ZERO
+                slots[place] = word + ONE
+                continue
         begin = end
         while begin > 0 and slots[begin - 1] != ZERO:
             begin -= 1

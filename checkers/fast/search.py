@@ -101,7 +101,6 @@ class Search:
         self._notes: list[Notes] = []
         self._counted = 1
         self._races: dict[tuple[int, bool], tuple[int, State]] = {}
-        self._said: set[int] = set()
         self._good: list[int] = []
 
     @property
@@ -139,8 +138,7 @@ class Search:
             self.found.stopped = "in_flight"
         except (Stopped, TooLong) as reason:
             self.found.stopped = str(reason)
-        for event in self._said:
-            self.found.reached.update(self.tabulation.events[event][1])
+        self.found.reached.update(self.tabulation.reached)
         if not self.found.stopped and not self.found.findings:
             self._judge_whole()
         return self.found
@@ -227,7 +225,9 @@ class Search:
         def call(notes: Notes) -> Callable[[], int]:
             shared = (*self.steps, *self._states.store, *self._work, *notes)
             if self.layout.words == 1:
-                return machine_code.prepared("expand_one", until, room, block, *shared)
+                return machine_code.prepared(
+                    "expand_one", until, room, block, *shared, threads == 1
+                )
             several = (self.layout.words, *self.layout.order())
             return machine_code.prepared("expand_many", until, room, block, *several, *shared)
 
@@ -244,8 +244,6 @@ class Search:
         recent = min(MOST_RECENT, max(1 << 10, 1 << rows.bit_length()))
         return Notes(
             np.zeros(1, np.uint8),
-            np.zeros(len(self.tabulation.events), np.uint8),
-            self.tabulation.failing(),
             empty_words(words),
             np.zeros(races, np.uint8),
             empty_words(races * words),
@@ -297,8 +295,6 @@ class Search:
 
     def _judge_pass(self) -> bool:
         """Take over what a pass noted; True if a property is broken."""
-        for notes in self._notes:
-            self._said.update(np.flatnonzero(notes.said).tolist())
         for number in range(len(self.assembly.races)):
             raced = [self._row(n.racing, number) for n in self._notes if n.raced[number]]
             if raced:

@@ -16,7 +16,7 @@ FIRST_ROWS, FIRST_SLOTS = 1 << 12, 1 << 13
 GROWTH_OF_LOG, GROWTH_OF_LARGE_LOG = 2.0, 1.0625
 GROWTH_OF_TABLE, GROWTH_OF_LARGE_TABLE = 2.0, 1.25
 LARGE_LOG, LARGE_TABLE = 1 << 18, 1 << 24
-FULLEST = 0.85
+FULLEST, FULLEST_LARGE = 0.75, 0.85
 LONGEST_RUN = 1 << 10
 
 
@@ -76,7 +76,7 @@ class States:
     def room(self) -> int:
         """How many more states there is room for."""
         rows = len(self.log) // self.layout.words
-        return min(rows - self.rows, int(FULLEST * len(self.slots)) - self.count)
+        return min(rows - self.rows, int(_fullest(self.slots) * len(self.slots)) - self.count)
 
     def grow(self, reserve: int) -> None:
         """Make room for at least ``reserve`` more states."""
@@ -86,10 +86,10 @@ class States:
             size = int(max(rows, factor * self.rows)) * self.layout.words
             self._ask_for(8 * (size - len(self.log)))
             self.log.resize(size, refcheck=False)
-        states, before = self.count + reserve, len(self.slots)
-        if FULLEST * before < states:
+        states, before, fullest = self.count + reserve, len(self.slots), _fullest(self.slots)
+        if fullest * before < states:
             factor = GROWTH_OF_TABLE if before < LARGE_TABLE else GROWTH_OF_LARGE_TABLE
-            self._grow_table(int(max(states / FULLEST + 1, factor * before)))
+            self._grow_table(int(max(states / fullest + 1, factor * before)))
 
     def _grow_table(self, size: int) -> None:
         before = len(self.slots)
@@ -117,6 +117,11 @@ class States:
         known = repacked(known, count, spots, words, self.layout)
         fill_table(count, self.layout.words, known, self.slots)
         self.log = known if self.keeps else repacked(self.log, self.rows, spots, words, self.layout)
+
+
+def _fullest(slots: Words) -> float:
+    """How full a table may be: small ones trade room for shorter runs of full slots."""
+    return FULLEST if len(slots) < LARGE_TABLE else FULLEST_LARGE
 
 
 def fill_table(count: int, words: int, log: Words, slots: Words) -> None:

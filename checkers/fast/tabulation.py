@@ -11,9 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-import numpy as np
-
-from syncproof.checkers.fast.arrays import Flags
 from syncproof.checkers.fast.place import Content, Place
 from syncproof.checkers.fast.strides import Stride, Strides
 from syncproof.checkers.fast.symmetry import Asymmetric, Orbit
@@ -22,10 +19,7 @@ from syncproof.models.lowering import Action, ActionKind
 from syncproof.models.nodes import TooLong
 from syncproof.models.outbox import ADD, Write
 from syncproof.models.system import System
-from syncproof.models.transitions import Access, Failure, Overfull, State, Transition
-
-Event = tuple[tuple[Failure, ...], tuple[str, ...]]
-"""What a step says: failures and places reached."""
+from syncproof.models.transitions import Access, Overfull, State, Transition
 
 
 @dataclass(eq=False)
@@ -38,10 +32,10 @@ class Decision:
 
 @dataclass(frozen=True)
 class Move:
-    """A stride: the places that it changes with their codes, and the number of what it says."""
+    """A stride: the places that it changes with their codes, and whether it breaks a property."""
 
     changes: tuple[tuple[Place, int], ...]
-    event: int
+    fails: bool
 
 
 @dataclass(frozen=True)
@@ -95,8 +89,7 @@ class Tabulation:
         layout = self.layout
         self.roots = [Decision(place) for place in (*layout.nodes, *layout.outboxes)]
         self.leaves: list[Leaf] = [Leaf((), (), True)]
-        self.events: list[Event] = [((), ())]
-        self._event: dict[Event, int] = {self.events[0]: 0}
+        self.reached: set[str] = set()
         self.most_moves = [0 for _ in self.roots]
         self.fresh: list[tuple[Decision, int]] = []
 
@@ -168,7 +161,7 @@ class Tabulation:
         moves = tuple(
             Move(
                 tuple((place, place.code(content)) for place, content in changes.items()),
-                self._said(stride),
+                self._fails(stride),
             )
             for stride, changes in zip(situation.found, situation.changes, strict=True)
         )
@@ -196,21 +189,11 @@ class Tabulation:
             assert isinstance(child, Decision), "a leaf does not depend on more"
             here = child
 
-    # What a step says
-
-    def _said(self, stride: Stride) -> int:
-        event = (stride.failures, stride.reached)
-        if event not in self._event:
-            self._event[event] = len(self.events)
-            self.events.append(event)
-        return self._event[event]
-
-    def failing(self) -> Flags:
-        """For each event, whether it breaks a property that is asked for."""
-        return np.array(
-            [any(each.property in self.strides.asked for each in said[0]) for said in self.events],
-            np.uint8,
-        )
+    def _fails(self, stride: Stride) -> bool:
+        """Whether a stride breaks a property that is asked for. What it reaches is noted, as it is
+        one of a state that was reached."""
+        self.reached.update(stride.reached)
+        return any(each.property in self.strides.asked for each in stride.failures)
 
     # What a step depends on
 

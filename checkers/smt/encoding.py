@@ -361,18 +361,13 @@ class Encoding(Control):
         )
         reading = self.readings["add", write]
         for values in self.unrolling.contents.possible(location.cells):
-            new: dict[int, int | None] = dict(zip(location.cells, values, strict=True))
+            new = dict(zip(location.cells, values, strict=True))
             for cell, value, mode in given:
-                held = new.get(cell)
-                if cell in new and mode != ADD:
-                    new[cell] = value
-                elif held is not None:
-                    after = self.unrolling.added((held,), value)
-                    new[cell] = None if after is None else after[0]
-            if None not in new.values():
-                met = self.holds(reading, location.cells, values)
-                made = tuple(value for value in new.values() if value is not None)
-                found.setdefault(made, []).append(met)
+                if cell in new:
+                    is_add = mode == ADD
+                    new[cell] = self.unrolling.added((new[cell],), value)[0] if is_add else value
+            met = self.holds(reading, location.cells, values)
+            found.setdefault(tuple(new.values()), []).append(met)
 
 
 def _apart(write: Write, reading: Reading) -> bool:

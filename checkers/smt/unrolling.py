@@ -188,12 +188,12 @@ class Unrolling:
     def _adding(self, delta: int) -> Change:
         return lambda old: self.added(old, delta)
 
-    def added(self, old: Numbers, delta: int) -> Numbers | None:
-        """The value of one cell after an add; None where it holds no number."""
+    def added(self, old: Numbers, delta: int) -> Numbers:
+        """The value of one cell after an add."""
         values = self.system.values
         held, more = values[old[0]], values[delta]
         if not isinstance(held, int) or not isinstance(more, int):
-            return None
+            raise Uncovered(f"an add to memory that may hold {held}", "")
         return (values.number(held + more),)
 
     def edges(self, process: int, node: Node, action: int) -> Iterator[tuple[Numbers, Edge]]:

@@ -7,13 +7,12 @@ import json
 import multiprocessing
 import os
 import sys
-import sysconfig
 import tempfile
 import time
 import traceback
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from functools import cache
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext, SpawnContext
 from multiprocessing.process import BaseProcess
@@ -25,11 +24,12 @@ from syncproof.checkers.explicit.mutating import find_mutants
 from syncproof.checkers.explicit.search import Budget
 from syncproof.commands.check import ask, engines_of
 from syncproof.gate.hashes import FOLDER, digest_of
+from syncproof.gate.opened import opened_files
 from syncproof.models.errors import UserError
 from syncproof.models.mutants import Mutant
 from syncproof.models.operations import Kind
 from syncproof.models.verdict import to_data
-from syncproof.registry import Subject, find
+from syncproof.registry import Subject, find, is_installed
 from syncproof.request import Asked, Request, resolve
 
 GRACE = 10.0
@@ -62,10 +62,11 @@ def answer(job: Job) -> dict[str, Any]:
     started = time.process_time()
     sources: dict[str, str] = {}
     try:
-        subject = find(job.request.protocol)
-        _note(sources)
+        with opened_files() as opened:
+            subject = find(job.request.protocol)
+        _note(sources, opened)
         found = _mutants(job, subject) if job.list_mutants else _verdict(job, subject)
-        _note(sources)
+        _note(sources, opened)
     except UserError as error:
         return {"refused": str(error)}
     except Exception:
@@ -102,36 +103,30 @@ def mutant_from(data: dict[str, Any]) -> Mutant:
     return Mutant(**{**data, "kind": kind, "setting": setting})
 
 
-def _note(sources: dict[str, str]) -> None:
-    """Add the sources of protocols that are loaded: all but Python's, ours and packages'.
+def _note(sources: dict[str, str], opened: Iterable[str]) -> None:
+    """Add the sources of protocols that are loaded, all but Python's, ours and packages', and what
+    they have opened to read.
 
     They are hashed as soon as they are read, so that an edit during a search is not missed.
     Packages count by their version, our engines by their hash. A link counts under its own name,
     as it may be pointed elsewhere.
     """
-    found: dict[str, None] = {}
+    found: dict[str, None] = dict.fromkeys(opened)
+    looked_in = list(sys.path)
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
         if not file or name in ("__main__", "__mp_main__"):
+            looked_in += [] if file else getattr(module, "__path__", ())
             continue
         path = Path(file).absolute()
-        is_apart = name.partition(".")[0] == "syncproof" or _is_installed(path)
+        is_apart = name.partition(".")[0] == "syncproof" or is_installed(path)
         if name.startswith("syncproof.protocols") or not is_apart:
             found |= {str(path): None, f"{path.parent}{FOLDER}": None}
-    looked_in = (Path(each).absolute() for each in sys.path)
-    found |= {f"{each}{FOLDER}": None for each in looked_in if not _is_installed(each)}
+    places = (Path(each).absolute() for each in looked_in)
+    found |= {f"{each}{FOLDER}": None for each in places if not is_installed(each)}
     for each in found:
         if each not in sources:
             sources[each] = digest_of(each)
-
-
-@cache
-def _is_installed(path: Path) -> bool:
-    """Whether a file or folder is Python's own, or that of installed packages."""
-    names = ("stdlib", "platstdlib", "purelib", "platlib")
-    places = {Path(sysconfig.get_path(each)).resolve() for each in names}
-    here = path.resolve()
-    return any(each == here or each in here.parents for each in places)
 
 
 # In a process of its own
