@@ -32,6 +32,7 @@ from syncproof.models.transitions import (
     State,
     Step,
     Transition,
+    moves_of,
 )
 from syncproof.models.values import Values
 from syncproof.models.views import Views
@@ -161,14 +162,12 @@ class System:
     def process_transitions(self, state: State, process: int) -> list[Transition]:
         """The enabled steps of one process."""
         moves = self._local_moves(state, process)
-        if moves is None:
-            return self._steps(state, process)
-        return [each.taken(state) for each in moves]
+        return self._steps(state, process) if moves is None else [m.taken(state) for m in moves]
 
     def process_moves(self, state: Sequence[int], process: int) -> Sequence[Move]:
         """The same as changes of the state."""
         moves = self._local_moves(state, process)
-        return self._asked(state, process) if moves is None else moves
+        return moves_of(state, self._steps(state, process)) if moves is None else moves
 
     def _local_moves(self, state: Sequence[int], process: int) -> tuple[Move, ...] | None:
         """The steps of a process that depend on little; None if they may depend on more."""
@@ -190,15 +189,12 @@ class System:
         key = (process, node.number, outbox, *[state[place] for place in outline.looks])
         moves = self._moves.get(key)
         if moves is None:
-            moves = self._moves[key] = self._asked(state, process)
+            moves = self._moves[key] = moves_of(state, self._steps(state, process))
         return moves
 
-    def _asked(self, state: Sequence[int], process: int) -> tuple[Move, ...]:
-        start = tuple(state)
-        return tuple([each.move(start) for each in self._steps(start, process)])
-
-    def _steps(self, state: State, process: int) -> list[Transition]:
-        node, found = self.node(state, process), list[Transition]()
+    def _steps(self, state: Sequence[int], process: int) -> list[Transition]:
+        state, found = tuple(state), list[Transition]()
+        node = self.node(state, process)
         for number, action in enumerate(node.actions):
             found += self._act(state, process, node, number, action)
         return found

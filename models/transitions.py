@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import compress, count
 from operator import ne
@@ -81,9 +81,10 @@ class Transition:
             self._state = self._state()
         return self._state
 
-    def move(self, before: State) -> Move:
+    def move(self, before: Sequence[int]) -> Move:
         """The same as a change of the state before it."""
-        return Move(self.step, differences(before, self.state), self.failures, self.reached)
+        changes = differences(tuple(before), self.state)
+        return Move(self.step, changes, self.failures, self.reached)
 
     def numbered(self, variant: int) -> Transition:
         """The same transition with a number that tells its step from like ones."""
@@ -140,6 +141,11 @@ class Move(NamedTuple):
         for place, value in self.changes:
             work[place] = value
         return Transition(self.step, tuple(work), self.failures, self.reached)
+
+
+def moves_of(state: Sequence[int], found: Iterable[Transition]) -> tuple[Move, ...]:
+    """Steps from a state as changes of it."""
+    return tuple([each.move(state) for each in found])
 
 
 class Access(NamedTuple):
