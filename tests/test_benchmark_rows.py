@@ -27,4 +27,4 @@ def test_what_a_row_says_is_the_answer_of_the_command() -> None:
     """Answer, engine and processor time come from the command itself."""
     row = measured(("sp", "--ranks", "2", "--rounds", "1", "--tokens", "1"), size=())
     assert row.answer.startswith("proved states=") and "engine=certificate" in row.answer
-    assert 0 < row.cpu and row.name.startswith("sp ")
+    assert row.cpu > 0 and row.name.startswith("sp ")
