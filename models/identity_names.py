@@ -7,12 +7,22 @@ from collections.abc import Callable, Iterable, Iterator, KeysView
 from copy import copy
 from itertools import chain
 from operator import call, itemgetter
-from typing import Any
+from typing import Any, TypeVar
 
 from syncproof.models.identity_scan import MISSING
 
+T = TypeVar("T")
 Space = dict[str, object]
 _are_apart: Any = type({}.keys()).isdisjoint
+
+
+def with_its_own(each: T) -> T:
+    """A copy of an object, with lists, sets and dicts of its own that hold the same."""
+    made = copy(each)
+    for name, value in vars(each).items():
+        if type(value) in (list, set, dict):
+            setattr(made, name, value.copy())
+    return made
 
 
 class WatchedNames:
@@ -31,9 +41,7 @@ class WatchedNames:
 
     def copy(self) -> WatchedNames:
         """The same names under watch, to which others can be added."""
-        made = copy(self)
-        made._known, made._watched = {*self._known}, [*self._watched]
-        made._at_first = [*self._at_first]
+        made = with_its_own(self)
         made._by_space = {
             number: (space, [*there], {*absent})
             for number, (space, there, absent) in self._by_space.items()

@@ -368,3 +368,8 @@ def singletons() -> list[object]:
     found += map(chr, range(256))
     found += [bytes((i,)) for i in range(256)]
     return found
+
+
+def place_of(code: types.CodeType) -> str:
+    """Where code stands, in words."""
+    return f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno})"

@@ -15,7 +15,6 @@ import typing
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
-from copy import copy
 from enum import Enum, EnumMeta
 from functools import cached_property
 from itertools import chain
@@ -39,7 +38,7 @@ from syncproof.models.identity_classes import (
     shown,
     slots_of,
 )
-from syncproof.models.identity_names import WatchedNames
+from syncproof.models.identity_names import WatchedNames, with_its_own
 from syncproof.models.identity_scan import (
     ALIASES,
     BETWEEN,
@@ -54,6 +53,7 @@ from syncproof.models.identity_scan import (
     Refused,
     Scan,
     is_piece,
+    place_of,
     refuse_aliases,
     scan,
     singletons,
@@ -104,10 +104,7 @@ class Environment:
     def beside(self, *objects: object) -> Environment:
         """Another one that has all of this one, and these objects; a `Refused` if this one is no
         longer as it was."""
-        made = copy(self)
-        for name, value in vars(self).items():
-            if type(value) in (list, set, dict):
-                setattr(made, name, value.copy())
+        made = with_its_own(self)
         made._names = self._names.copy()
         made.adopt(*objects)
         return made
@@ -409,7 +406,7 @@ class Environment:
                 try:
                     self._reach((space[name] if name in space else names[name],))
                 except Refused as refused:
-                    raise refused.placed(f"{_place_of(code)} refers to {name}") from None
+                    raise refused.placed(f"{place_of(code)} refers to {name}") from None
 
     def _check_compared(
         self, code: types.CodeType, line: int, path: tuple[str, ...], space: dict[str, Any]
@@ -501,7 +498,3 @@ class Environment:
         self._watch(each)
         self._dicts.append(inside)
         return (kind, *inside.keys(), *inside.values())
-
-
-def _place_of(code: types.CodeType) -> str:
-    return f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno})"
