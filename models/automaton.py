@@ -384,7 +384,7 @@ class Automaton:
         code = live.coroutine.cr_code
         return UserError(
             f"the role {self.process.role} is not deterministic: run again it goes on with "
-            f"{operation.kind.value if operation else 'an error'}",
+            f"{'an error' if operation is None else operation.kind.value}",
             where=f"{code.co_filename}:{code.co_firstlineno}",
             expected="a role depends only on what it reads and chooses",
         )

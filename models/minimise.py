@@ -52,7 +52,9 @@ def content(node: TableNode, keep_lines: bool) -> Hashable:
         node.in_sweep,
         str(node.error),
         node.ledger if node.state == "done" else None,
-        (node.place, node.operation and node.operation.kind) if keep_lines else None,
+        (node.place, None if node.operation is None else node.operation.kind)
+        if keep_lines
+        else None,
         tuple((key, _output(node.edges[key])) for key in sorted(node.edges)),
     )
 

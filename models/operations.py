@@ -71,6 +71,8 @@ class Operation:
         )
 
     def __eq__(self, other: object) -> bool:
+        if other is None:
+            return False
         if type(other) is not Operation:
             return bool(self)
         return all(getattr(self, each.name) == getattr(other, each.name) for each in fields(self))

@@ -72,7 +72,8 @@ DISGUISES = {
     "a field named group": ("group", 'core.check(core.sync("rank").group != "rank 2", "x")'),
     "the text of an operation": (
         "count",
-        'core.check("1, 2" not in f"{core.sync(\'all\')}", "x")',
+        """made = core.sync("all")
+        core.check("1, 2" not in f"{made}", "x")""",
     ),
 }
 

@@ -254,7 +254,7 @@ class Role:
                 raise self._trouble[0]
             if self._asks:
                 raise NotCovered(f"the role {self.process.role} asks of ranks within an async with")
-            return self._turn(coroutine, operation and _kept(operation), way)
+            return self._turn(coroutine, None if operation is None else _kept(operation), way)
         except NotCovered:
             raise
         except (UserError, Refused) as error:

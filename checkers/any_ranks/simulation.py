@@ -124,8 +124,10 @@ class Simulation:
         return of_two[common:], of_any[common:]
 
     def _differs(self, point: Point, node: Node) -> NotCovered:
-        there = f"{node.operation.kind.value} at {node.place}" if node.operation else "its end"
-        here = f"{point.operation.kind.value} at {point}" if point.operation else "its end"
+        there = (
+            "its end" if node.operation is None else f"{node.operation.kind.value} at {node.place}"
+        )
+        here = "its end" if point.operation is None else f"{point.operation.kind.value} at {point}"
         return NotCovered(
             f"among more than two ranks {self.role.process.role} comes to {here} where among two "
             f"it comes to {there}"

@@ -137,7 +137,7 @@ def _race(machine: Machine, steps: int) -> Forced:
             accesses.setdefault(cell, []).append((f"a put of {owner} lands", True))
     for process in machine.fabric.ready:
         for cell, writes in _touches(machine, process):
-            kind = process.operation.kind.value if process.operation else ""
+            kind = "" if process.operation is None else process.operation.kind.value
             accesses.setdefault(cell, []).append((f"{process.process}'s {kind}", writes))
     for cell, found in accesses.items():
         if len(found) > 1 and any(writes for _, writes in found):

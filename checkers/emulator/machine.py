@@ -251,7 +251,9 @@ class Machine:
 
     def place(self, process: Emulated) -> Place | None:
         """The line at which a process stands."""
-        return place_of(process.coroutine, process.operation.at if process.operation else "")
+        return place_of(
+            process.coroutine, "" if process.operation is None else process.operation.at
+        )
 
     def _wrong_bytes(self, process: Emulated, message: str) -> None:
         """A process has trusted data that it should not have."""
