@@ -79,5 +79,10 @@ class TestTables:
         """The operations kept for reports have neither condition nor update."""
         system = instance(OneRound).system({})
         everything(system)
-        kept = [n.operation for p in freeze(system).processes for n in p.nodes if n.operation]
+        kept = [
+            n.operation
+            for p in freeze(system).processes
+            for n in p.nodes
+            if n.operation is not None
+        ]
         assert kept and all(each.predicate is None and each.update is None for each in kept)
