@@ -57,10 +57,10 @@ def mixed(word, seed):
 
 @inlined
 def hash_of(words, first, width):
-    """A hash of ``width`` words."""
+    """A hash of ``width`` words, each mixed by itself so that none waits for another."""
     found = ZERO
-    for i in range(width):
-        found = mixed(words[first + i], found)
+    for i in range(np.uint64(width)):
+        found ^= mixed(words[np.uint64(first) + i], i)
     return mixed(found, found)
 
 
@@ -68,14 +68,14 @@ def hash_of(words, first, width):
 def leaf_of(program, at, words, first):
     """Where the decisions from ``at`` on lead in a state: a leaf, or nothing known; and from
     which place of the program."""
-    place = np.int64(0)
+    place = ZERO
     while at > 0:
-        head = np.uint64(program[at])
-        word = words[first + np.int64(head >> TWELVE)]
+        head = np.uint64(program[np.uint64(at)])
+        word = words[np.uint64(first) + (head >> TWELVE)]
         code = (word >> ((head >> SIX) & SIX_BITS)) & ((ONE << (head & SIX_BITS)) - ONE)
-        place = at + 1 + np.int64(code)
+        place = np.uint64(at) + ONE + code
         at = np.int64(program[place])
-    return at, place
+    return at, np.int64(place)
 
 
 @inlined
@@ -258,7 +258,7 @@ def expand_many(
     flags, failed, raced, racing, buffer, places, leaves, recent,
 ):  # fmt: skip
     """`expand_one` for states of several words."""
-    size = np.uint64(slots.shape[0])
+    size, wide = np.uint64(slots.shape[0]), np.uint64(width)
     agents, listed, judges = roots.shape[0], rows.shape[0] > 0, reads.shape[1] > 0
     made = 0
     while atomic_load(control, COUNT) <= room:
@@ -282,8 +282,9 @@ def expand_many(
                 to, used = used * width, used + ((span >> 1) & MOST_MOVES)
                 move = (span >> 20) * width
                 while to < used * width:
-                    for i in range(width):
-                        buffer[to + i] = (log[state + i] & moves[0, move + i]) | moves[1, move + i]
+                    for i in range(wide):
+                        keep, bits = moves[0, np.uint64(move) + i], moves[1, np.uint64(move) + i]
+                        buffer[np.uint64(to) + i] = (log[np.uint64(state) + i] & keep) | bits
                     sort_members(buffer, to, heads, members)
                     to, move = to + width, move + width
             if not is_known:
@@ -298,17 +299,22 @@ def expand_many(
             if judges:
                 races_in(leaves, reads, writes, puts, own, raced, racing, log, state, width)
         made += used
-        unseen, last = 0, recent.shape[0] // width - 1
+        unseen, last = ZERO, np.uint64(recent.shape[0] // width - 1)
         for i in range(used):
-            key = hash_of(buffer, i * width, width)
-            near = (np.int64(key) & last) * width
-            if not is_same(recent, near, buffer, i * width, width):
-                for j in range(width):
-                    word = buffer[i * width + j]
-                    recent[near + j] = buffer[unseen * width + j] = word
+            first = np.uint64(i) * wide
+            key = hash_of(buffer, first, wide)
+            near = (key & last) * wide
+            if not is_same(recent, near, buffer, first, wide):
+                for j in range(wide):
+                    word = buffer[first + j]
+                    recent[near + j] = buffer[unseen * wide + j] = word
                 places[unseen] = key
                 prefetch(slots, np.int64(multiply_high(key, size)))
-                unseen += 1
+                unseen += ONE
+        for i in range(unseen):  # where the whole states are that may be these
+            found = slots[np.int64(multiply_high(places[i], size))]
+            if (found & ~LOWER) == (places[i] << HALF) and found != ZERO:
+                prefetch(log, (np.int64(found & LOWER) - 1) * width)
         for i in range(unseen):
             insert_many(buffer, i * width, width, places[i], log, slots, control)
     return made
@@ -344,8 +350,8 @@ def insert_many(words, first, width, key, log, slots, control):
 def is_same(one, first, other, second, width):
     """Whether two states are equal."""
     same = True
-    for i in range(width):
-        same &= one[first + i] == other[second + i]
+    for i in range(np.uint64(width)):
+        same &= one[np.uint64(first) + i] == other[np.uint64(second) + i]
     return same
 
 

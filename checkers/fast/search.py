@@ -241,7 +241,8 @@ class Search:
 
     def _new_notes(self, size: int, rows: int) -> Notes:
         races, words = len(self.assembly.races), self.layout.words
-        recent = min(MOST_RECENT, max(1 << 10, 1 << rows.bit_length()))
+        most = MOST_RECENT >> (words - 1).bit_length()
+        recent = min(most, max(1 << 10, 1 << rows.bit_length()))
         return Notes(
             np.zeros(1, np.uint8),
             empty_words(words),
