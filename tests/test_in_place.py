@@ -63,7 +63,10 @@ def place_of(walk: Walk) -> Any:
         progress = [[(cell, system.values[value]) for cell, value in n.progress] for n in nodes]
         places.append(
             (
-                [(each.state, str(each.operation and each.operation.slot)) for each in nodes],
+                [
+                    (each.state, "" if each.operation is None else str(each.operation.slot))
+                    for each in nodes
+                ],
                 progress,
                 [system.values[value] for value in cells],
                 [sorted(map(repr, box)) for box in boxes],

@@ -48,8 +48,10 @@ def test_reduced_search_agrees() -> None:
 
 
 def test_reduced_search_agrees_when_it_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Outlooks that are cut short, or not tried any more after a few in vain, leave nothing out."""
+    """Outlooks that are cut short, as they take many turns or a role goes on and on, or not tried
+    any more after a few in vain, leave nothing out."""
     monkeypatch.setattr(outlook, "MOST_TURNS", 6)
+    monkeypatch.setattr(outlook, "MOST_BEHIND", 12)
     monkeypatch.setattr(persistent, "LONG", 1)
     monkeypatch.setattr(persistent, "MOST_IN_VAIN", 2)
     asked: Counter[str] = Counter()
@@ -61,13 +63,16 @@ def test_reduced_search_agrees_when_it_gives_up(monkeypatch: pytest.MonkeyPatch)
 
     def counted(each: outlook.Outlook) -> None:
         asked["run"] += 1
-        run(each)
+        try:
+            run(each)
+        finally:
+            asked["on and on"] += each.goes_on_and_on
         asked["to the end"] += 1
 
     monkeypatch.setattr(PersistentSets, "_outlook", looked)
     monkeypatch.setattr(outlook.Outlook, "run", counted)
     assert compare(0, 150)["same"] > 100
-    assert asked["looked"] > asked["run"] > asked["to the end"] > 0
+    assert asked["looked"] > asked["run"] > asked["to the end"] > asked["on and on"] > 0
 
 
 @pytest.mark.long

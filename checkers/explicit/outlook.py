@@ -23,6 +23,9 @@ from syncproof.models.transitions import State
 MOST_NODES = 20_000
 MOST_TURNS = 60_000
 """How often nodes are looked at in one run, each again when what it reads has grown."""
+MOST_BEHIND = 500_000
+"""How many operations lie behind all nodes of a process that one run meets: to make those of a role
+that goes on and on they are gone through again and again."""
 MOST_SYNCS = 8
 """Passed syncs are counted up to here; beyond, a process may meet any other that is beyond."""
 
@@ -113,7 +116,7 @@ class Outlook:
         self._visited: dict[Place, Behind] = {}
         self._arrived: dict[tuple[str, int], dict[int, list[tuple[Place, int]]]] = {}
         self._work: list[Place] = []
-        self.turns = 0
+        self.turns, self._behind = 0, [0] * system.processes
         self._held: dict[int, list[Packet]] = {}
         for agent in frozen:
             if isinstance(agent, PacketAgent):
@@ -131,6 +134,11 @@ class Outlook:
                 behind = Behind(Fenced.NOT, not state[system.first_outbox + process])
                 self._visit(Place(process, system.node(state, process), ()), behind)
         self._finish()
+
+    @property
+    def goes_on_and_on(self) -> bool:
+        """Whether a process met more, and longer, histories than are gone through again."""
+        return max(self._behind) > MOST_BEHIND
 
     def _finish(self) -> None:
         """Go on until nothing is new. What is counted on once must not lie on a cycle."""
@@ -231,8 +239,10 @@ class Outlook:
         before = self._visited.get(place)
         if before is not None:
             behind = Behind(min(before.fenced, behind.fenced), before.quiet and behind.quiet)
-        elif len(self._visited) > MOST_NODES:
-            raise GiveUp
+        else:
+            self._behind[place.process] += place.node.length
+            if len(self._visited) > MOST_NODES or self.goes_on_and_on:
+                raise GiveUp
         if behind != before:
             self._visited[place] = behind
             self._work.append(place)

@@ -169,7 +169,7 @@ class PersistentSets:
         try:
             outlook.run()
         except GiveUp:
-            self._in_vain += outlook.turns >= LONG
+            self._in_vain += outlook.turns >= LONG or outlook.goes_on_and_on
             raise
         return outlook
 
