@@ -100,27 +100,33 @@ class _File:
             node = self.parents[node]
         return node
 
-    def _is_lost(self, node: ast.AST) -> bool:
+    def _is_lost(self, node: ast.AST, is_kept: bool = False) -> bool:
         """Whether nobody can await what an expression gives: what is done with it is no await.
 
-        What is returned, kept, or handed to a function may be awaited elsewhere.
+        What is returned, kept, or handed to a function may be awaited elsewhere. ``is_kept``: it is
+        in a list or a tuple, which may be gone through, put together and chosen from.
         """
         parent = self.parents[node]
         if isinstance(parent, PASSING) or (isinstance(parent, ast.IfExp) and node != parent.test):
-            return self._is_lost(parent)
+            return self._is_lost(parent, is_kept or isinstance(parent, KEEPING))
         if isinstance(parent, ast.BoolOp) and node is parent.values[-1]:
+            return self._is_lost(parent, is_kept)
+        if is_kept and isinstance(parent, ast.BinOp):
+            return self._is_lost(parent, is_kept)
+        if is_kept and isinstance(parent, ast.Subscript) and node is parent.value:
             return self._is_lost(parent)
         if isinstance(parent, ast.comprehension):
             return node in parent.ifs
         if isinstance(parent, ast.Call):
             return node is not parent.func and getattr(parent.func, "attr", "") in TRUSTING
-        return isinstance(parent, LOSING)
+        return isinstance(parent, LOSING) and not (is_kept and isinstance(parent, ast.For))
 
 
 TRUSTING = ("check", "consume")
 """Methods of a core that take a value, which no operation is."""
 PASSING = (ast.List, ast.Tuple, ast.Starred, ast.ListComp, ast.NamedExpr)
 """Expressions of which what is inside is lost if they are."""
+KEEPING = (ast.List, ast.Tuple, ast.ListComp)
 LOSING = (
     ast.Expr, ast.Compare, ast.UnaryOp, ast.BinOp, ast.BoolOp, ast.If, ast.While, ast.Assert,
     ast.IfExp, ast.Subscript, ast.FormattedValue, ast.For,
