@@ -33,8 +33,8 @@ def check_order(source: str, where: str) -> None:
     _check(list(_outside_functions(tree)), shared, where)
     for each in ast.walk(tree):
         if isinstance(each, Function):
-            inside = list(ast.walk(each))
-            _check(inside, shared | _named_sets(inside, shared), where)
+            inside, others = list(ast.walk(each)), shared - _own_names(each)
+            _check(inside, others | _named_sets(inside, others), where)
 
 
 def _outside_functions(tree: ast.AST) -> Iterator[ast.AST]:
@@ -42,6 +42,15 @@ def _outside_functions(tree: ast.AST) -> Iterator[ast.AST]:
         if not isinstance(each, Function):
             yield each
             yield from _outside_functions(each)
+
+
+def _own_names(function: Function) -> set[str]:
+    """The arguments and variables of a function, which may have the names of others outside."""
+    inside = list(_outside_functions(function))
+    stored = (each for each in inside if isinstance(each, ast.Name))
+    return {each.arg for each in inside if isinstance(each, ast.arg)} | {
+        each.id for each in stored if isinstance(each.ctx, ast.Store)
+    }
 
 
 def _named_sets(nodes: Collection[ast.AST] | Iterator[ast.AST], known: Collection[str]) -> set[str]:
@@ -95,7 +104,9 @@ def _gone_through(node: ast.AST) -> Iterator[ast.expr]:
 
 
 def _unpacks(node: ast.AST) -> TypeGuard[ast.Assign]:
-    return isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple | ast.List)
+    """Whether a statement gives names to elements; of a set of one there is one order."""
+    to = node.targets[0] if isinstance(node, ast.Assign) else None
+    return isinstance(to, ast.Tuple | ast.List) and len(to.elts) > 1
 
 
 def _is_set(value: ast.expr, named: Collection[str]) -> bool:
@@ -127,4 +138,6 @@ def _are_numbers(value: ast.expr) -> bool:
 
 
 def _is_number(value: ast.expr) -> bool:
+    if isinstance(value, ast.UnaryOp):
+        return _is_number(value.operand)
     return isinstance(value, ast.Constant) and type(value.value) in (int, bool)

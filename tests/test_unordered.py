@@ -29,7 +29,9 @@ IN_ORDER = (
 WHATEVER_THE_ORDER = (
     "for name in sorted({'slot', 'flag'}): put(name)",
     "put('slot' in self.all)",
-    "for number in {0, 1}: put(number)",
+    "for number in {0, -1}: put(number)",
+    "(only,) = {'slot'}",
+    "parts = ['slot']; put([part for part in parts])",
     "for number in set(range(4)): put(number)",
     "put(all(name for name in set(names)))",
     "put({name for name in set(names)} == set(others))",
@@ -46,6 +48,14 @@ def test_what_goes_through_a_set_is_refused(text: str) -> None:
         with pytest.raises(UserError, match="draws the order of a set anew") as error:
             check_order(before + text, "own.py")
         assert error.value.where == f"own.py:{before.count(chr(10)) + 1}"
+
+
+def test_an_argument_hides_a_set_of_its_name_only_where_it_is_one() -> None:
+    """It may be anything; in the function around a nested one it is still the set."""
+    check_order(f"{BEFORE}    def names(self, parts):\n        put(list(parts))", "own.py")
+    text = "    def names(self):\n        put(lambda parts: 1); put(list(parts))"
+    with pytest.raises(UserError, match="parts is gone through"):
+        check_order(f"{BEFORE}{text}", "own.py")
 
 
 @pytest.mark.parametrize("text", WHATEVER_THE_ORDER)
