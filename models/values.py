@@ -284,6 +284,7 @@ class Values:
             key = typed(value)
             found = self._number.get(key)
         except TypeError as error:
+            refuse_changeable(value)
             raise UserError(
                 f"the value {value!r} cannot be hashed", expected="a number, text, tuple or token"
             ) from error

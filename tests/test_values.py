@@ -9,6 +9,7 @@ from decimal import Decimal
 import pytest
 
 from syncproof.models.core import Core
+from syncproof.models.errors import UserError
 from syncproof.models.memory import Region
 from syncproof.models.protocol import Protocol, role
 from syncproof.models.values import Values
@@ -99,3 +100,9 @@ class Forgotten(Overwritten):
 def test_the_last_message_is_read(kind: type[Protocol], answer: Answer) -> None:
     """What is put over an equal value replaces it: proved for the last one, not for the first."""
     assert answers(verdict(instance(kind)))["checks"] is answer
+
+
+def test_a_value_that_holds_a_list_is_refused_for_it() -> None:
+    """Also one that may be hashed, as it leaves the list out."""
+    with pytest.raises(UserError, match="holds a list, which may be changed in place"):
+        Values().number(Message(1, [1]))  # type: ignore[arg-type]
